@@ -1,0 +1,1 @@
+"""Online decisions that change rarely and reveal little."""

@@ -1,0 +1,10 @@
+"""Convex bodies that decisions are taken from."""
+
+from reticent.domains._ball import Ball
+from reticent.domains._base import Domain
+from reticent.domains._box import Box
+from reticent.domains._interval import Interval
+from reticent.domains._polytope import Polytope
+from reticent.domains._simplex import Simplex
+
+__all__ = ["Ball", "Box", "Domain", "Interval", "Polytope", "Simplex"]

@@ -1,0 +1,216 @@
+"""The interface that every convex body offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reticent._check import Array, integer, matrix, positive, vector
+from reticent.domains._body import Body, read_only
+
+
+class Domain(ABC):
+    """A convex body K: compact, with points of `dim` coordinates.
+
+    Samplers work in a *chart*: an isometry from K onto a full-dimensional body in `chart_dim` coordinates
+    that takes `center` to 0.
+
+    >>> from reticent.domains import Simplex
+    >>> Simplex(3).dim, Simplex(3).chart_dim
+    (3, 2)
+    """
+
+    def __init__(
+        self, center: Array, *, radius: float, diameter: float, chart_dim: int | None = None
+    ) -> None:
+        """Record the facts that every body has; `chart_dim` is that of `center` unless given."""
+        self._center = read_only(center)
+        self._dim = integer("dim", center.size, least=1)
+        self._chart_dim = self._dim if chart_dim is None else chart_dim
+        self._radius = positive("the radius of the domain", radius)
+        self._diameter = positive("the diameter of the domain", diameter)
+        self._body: Body | None = None
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates of a decision."""
+        return self._dim
+
+    @property
+    def center(self) -> Array:
+        """The point that the chart takes to 0 (read-only)."""
+        return self._center
+
+    @property
+    def diameter(self) -> float:
+        """The largest distance of two points; an upper bound for a `Polytope` of unknown vertices."""
+        return self._diameter
+
+    @property
+    def radius(self) -> float:
+        """The largest distance from `center`; an upper bound for a `Polytope` of unknown vertices."""
+        return self._radius
+
+    @property
+    def chart_dim(self) -> int:
+        """The number of coordinates in the chart."""
+        return self._chart_dim
+
+    @property
+    def body(self) -> Body:
+        """K in the chart, as samplers see it; made on first use."""
+        if self._body is None:
+            self._body = self._make_body()
+        return self._body
+
+    def contains(self, x: ArrayLike, tol: float = 1e-9) -> bool:
+        """Say whether the point `x` breaks no constraint by more than `tol` times the size of K.
+
+        The size is the diameter, or a millionth of the largest coordinate of `center` where that is more
+        (the rounding of such coordinates needs it).
+
+        >>> from reticent.domains import Ball
+        >>> Ball(2).contains([0.6, 0.8]), Ball(2).contains([0.7, 0.8])
+        (True, False)
+        """
+        point = vector("x", x, self._dim)
+        size = max(self._diameter, 1e-6 * float(np.abs(self._center).max()))
+        return self._excess(point) <= positive("tol", tol, zero=True) * size
+
+    def project(self, x: ArrayLike) -> Array:
+        """Return the point of K nearest to `x`.
+
+        >>> from reticent.domains import Box
+        >>> Box([0, 0], [1, 1]).project([2.0, 0.5])
+        array([1. , 0.5])
+        """
+        return self._project(vector("x", x, self._dim))
+
+    def support(self, c: ArrayLike) -> Array:
+        """Return a point of K at which `c @ x` is least.
+
+        >>> from reticent.domains import Simplex
+        >>> Simplex(3).support([1.0, -1.0, 0.0])
+        array([0., 1., 0.])
+        """
+        return self._support(vector("c", c, self._dim))
+
+    def log_z(self, k: float, side: Literal["upper", "lower"] = "upper") -> float:
+        """Return the logarithm of the integral of `exp(-k |x - center|^2 / 2)` over K.
+
+        The integral is by the volume of the chart. It is exact for `Interval`, `Box` and `Ball`; for the
+        others it is a bound from above, or with `side="lower"` from below.
+
+        >>> from reticent.domains import Interval
+        >>> round(Interval(0.0, 4.0).log_z(0.0), 6)
+        1.386294
+        """
+        if side not in ("upper", "lower"):
+            raise ValueError(f"side must be 'upper' or 'lower', got {side!r}")
+        return self._log_z(positive("k", k, zero=True), side == "upper")
+
+    def to_chart(self, points: ArrayLike) -> Array:
+        """Return the chart coordinates of `points`, an array with `dim` as its last axis.
+
+        >>> from reticent.domains import Interval
+        >>> Interval(0.0, 1.0).to_chart([0.75])
+        array([0.25])
+        """
+        return self._to_chart(_points(points, self._dim))
+
+    def from_chart(self, points: ArrayLike) -> Array:
+        """Return the points whose chart coordinates are `points`, with `chart_dim` as the last axis.
+
+        >>> from reticent.domains import Interval
+        >>> Interval(0.0, 1.0).from_chart([0.25])
+        array([0.75])
+        """
+        return self._from_chart(_points(points, self._chart_dim))
+
+    def pull(self, rows: ArrayLike) -> tuple[Array, Array]:
+        """Return linear functions in the chart: `rows @ x == chart_rows @ to_chart(x) + offsets` on K.
+
+        Where the chart only shifts the origin, the rows come back as they are, without a copy.
+
+        >>> from reticent.domains import Interval
+        >>> Interval(0.0, 1.0).pull([[2.0]])
+        (array([[2.]]), array([1.]))
+        """
+        checked = matrix("rows", rows, self._dim)
+        offsets: Array = checked @ self._center
+        return self._pull(checked), offsets
+
+    def __eq__(self, other: object) -> bool:
+        """Say whether `other` is a body of the same type with the same parameters."""
+        if not isinstance(other, Domain) or type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = self._parameters(), other._parameters()
+        return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+    def __hash__(self) -> int:
+        """Agree with equality."""
+        return hash((type(self), *((np.asarray(p) + 0.0).tobytes() for p in self._parameters())))
+
+    def __reduce__(self) -> tuple[type[Domain], tuple[Any, ...]]:
+        """Pickle as the call that made this body."""
+        return type(self), self._parameters()
+
+    def __repr__(self) -> str:
+        """Read like the call that made this body."""
+        return f"{type(self).__name__}({', '.join(_text(p) for p in self._parameters())})"
+
+    @abstractmethod
+    def _parameters(self) -> tuple[Any, ...]:
+        """Return the arguments of the call that makes this body."""
+
+    @abstractmethod
+    def _excess(self, x: Array) -> float:
+        """Return the largest violation of a constraint at `x`, as a distance (at most 0 inside)."""
+
+    @abstractmethod
+    def _project(self, x: Array) -> Array: ...
+
+    @abstractmethod
+    def _support(self, c: Array) -> Array: ...
+
+    @abstractmethod
+    def _log_z(self, k: float, upper: bool) -> float: ...
+
+    @abstractmethod
+    def _make_body(self) -> Body: ...
+
+    # The chart of a full-dimensional body only moves the centre to 0; others override these three.
+
+    def _to_chart(self, points: Array) -> Array:
+        moved: Array = points - self._center
+        return moved
+
+    def _from_chart(self, points: Array) -> Array:
+        moved: Array = points + self._center
+        return moved
+
+    def _pull(self, rows: Array) -> Array:
+        return rows
+
+
+def _points(value: ArrayLike, size: int) -> Array:
+    """Check an array of points: finite numbers, with `size` of them along the last axis."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"points must hold real numbers only, got {value!r}") from None
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ValueError(f"points must have {size} coordinates along the last axis, got shape {array.shape}")
+    matrix("points", array.reshape(-1, size))
+    return array
+
+
+def _text(parameter: object) -> str:
+    if isinstance(parameter, np.ndarray):
+        if parameter.size <= 24:
+            return repr(parameter.tolist())
+        return np.array2string(parameter, separator=", ", threshold=24, edgeitems=2).replace("\n", "")
+    return repr(parameter)

@@ -1,0 +1,234 @@
+"""The envelope of a Gaussian restricted to a polytope: coordinate after coordinate, with tilted means (docs/theory.md, S5).
+
+This is minimax tilting (Botev 2017) for general slices. Coordinate k is a truncated normal on an interval that
+contains the slice of the polytope above the coordinates drawn so far; the log weight of a whole path is concave
+in the path, so its largest value has a certified bound, and rejection is exact for any tilt.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from ._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times
+from ._normal import LOG_SQRT_2PI, draw_scaled, log_mass, log_tail
+
+NEGLIGIBLE = 1e-13  # coefficients of unit rows below this are rounding; the final check of membership covers them
+
+
+@njit(cache=True, error_model="numpy")
+def _slice(A, b, suffix, used, k):  # type: ignore[no-untyped-def]
+    """The interval that coordinate k is confined to, and which rows confine it; `used` are partial sums A x."""
+    low, high = -np.inf, np.inf
+    low_row, high_row = -1, -1
+    for c in range(b.size):
+        a = A[c, k]
+        if a > NEGLIGIBLE:
+            bound = (b[c] - used[c] - suffix[c, k]) / a
+            if bound < high:
+                high, high_row = bound, c
+        elif a < -NEGLIGIBLE:
+            bound = (b[c] - used[c] - suffix[c, k]) / a
+            if bound > low:
+                low, low_row = bound, c
+    return low, high, low_row, high_row
+
+
+@njit(cache=True, error_model="numpy")
+def _step(low, high, scale, rho):  # type: ignore[no-untyped-def]
+    """(a, log mass + a^2/2 with a the end anchored at, densities at the two ends over the mass) of one coordinate.
+
+    The coordinate, in units of `scale`, is normal given that it lies between rho + low/scale and rho + high/scale.
+    Keeping exp(-a^2/2) apart keeps the weights accurate when the mean is far outside the body.
+    """
+    width = (high - low) / scale
+    left = rho + low / scale
+    right = left + width
+    if left >= 0.0:
+        level = log_tail(left, width)
+        at_low = math.exp(-LOG_SQRT_2PI - level)
+        return left, level, at_low, at_low * math.exp(-width * (left + 0.5 * width))
+    if right <= 0.0:
+        level = log_tail(-right, width)
+        at_high = math.exp(-LOG_SQRT_2PI - level)
+        return right, level, at_high * math.exp(width * (right - 0.5 * width)), at_high
+    level = log_mass(left, right)
+    at_low = math.exp(-0.5 * left * left - LOG_SQRT_2PI - level)
+    return 0.0, level, at_low, math.exp(-0.5 * right * right - LOG_SQRT_2PI - level)
+
+
+@njit(cache=True, error_model="numpy")
+def _weight(delta, z0, rho, anchor, level):  # type: ignore[no-untyped-def]
+    """The log weight of one coordinate: -delta (z0 + delta/2) + (tau^2 - anchor^2)/2 + level, tau = rho + delta."""
+    tau = rho + delta
+    return -delta * (z0 + 0.5 * delta) + 0.5 * (tau - anchor) * (tau + anchor) + level
+
+
+@njit(cache=True, error_model="numpy")
+def _path(A, b, suffix, L, z0, mu, fixed, x):  # type: ignore[no-untyped-def]
+    """Follow the means of the tilted coordinates (or the given x): psi and its gradient in the normal coordinates."""
+    d = mu.size
+    delta = np.zeros(d)
+    used = np.zeros(b.size)
+    toward_low, toward_high = np.zeros(d), np.zeros(d)
+    low_rows, high_rows = np.zeros(d, np.int64), np.zeros(d, np.int64)
+    psi = 0.0
+    gradient = -mu
+    for k in range(d):
+        shift = 0.0
+        for j in range(k):
+            shift += L[k, j] * delta[j]
+        scale = L[k, k]
+        low, high, low_rows[k], high_rows[k] = _slice(A, b, suffix, used, k)
+        if not low < high:
+            return -np.inf, gradient
+        rho = z0[k] - mu[k]
+        anchor, level, toward_low[k], toward_high[k] = _step(low - shift, high - shift, scale, rho)
+        if not fixed:
+            width = (high - low) / scale
+            if abs(anchor) < 50.0:
+                x[k] = low + scale * (toward_low[k] - toward_high[k] - rho - (low - shift) / scale)
+            else:
+                # Far out the coordinate is nearly exponential; its mean by the formula above would be all rounding.
+                fall = abs(anchor) * width
+                inward = scale * (1.0 / abs(anchor) - (width / math.expm1(fall) if fall < 700.0 else 0.0))
+                x[k] = low + inward if anchor > 0.0 else high - inward
+            x[k] = min(max(x[k], low), high)
+        delta[k] = (x[k] - shift) / scale
+        psi += _weight(delta[k], z0[k], rho, anchor, level)
+        for c in range(b.size):
+            used[c] += A[c, k] * x[k]
+    for k in range(1, d):
+        for end in range(2):
+            weight = -toward_low[k] if end == 0 else toward_high[k]
+            c = low_rows[k] if end == 0 else high_rows[k]
+            if weight == 0.0 or c < 0:
+                continue
+            for i in range(k):
+                s = 0.0
+                for j in range(i, k + 1):
+                    s += A[c, j] * L[j, i]
+                gradient[i] -= weight * s / (A[c, k] * L[k, k])
+    return psi, gradient
+
+
+@njit(cache=True, error_model="numpy")
+def _inside_chance(A, b, W, mean):  # type: ignore[no-untyped-def]
+    """A lower bound of the chance that the unrestricted Gaussian falls into the polytope."""
+    outside = 0.0
+    for c in range(b.size):
+        row = lower_times(W, A[c])
+        spread = 0.0
+        room = b[c]
+        for j in range(mean.size):
+            spread += row[j] * row[j]
+            room -= A[c, j] * mean[j]
+        outside += 0.5 * math.erfc(room / math.sqrt(2.0 * spread))
+    return 1.0 - outside
+
+
+@njit(cache=True, error_model="numpy")
+def polytope_envelope(h, P, A, b, suffix, lo, hi):  # type: ignore[no-untyped-def]
+    """(sequential?, vectors (2, d), matrix (d, d), bound on psi, log mass) of f(x) = exp(h.x - x'Px/2); P definite."""
+    d = h.size
+    W = inverse_cholesky(P)
+    vectors = np.zeros((2, d))
+    mean = lower_transposed_times(W, lower_times(W, h))
+    vectors[0] = mean
+    level = d * LOG_SQRT_2PI
+    for i in range(d):
+        level += math.log(W[i, i])
+    if _inside_chance(A, b, W, mean) > 0.5:
+        return False, vectors, W, 0.0, level + 0.5 * dot(h, mean)
+    covariance = np.zeros((d, d))
+    for i in range(d):
+        for j in range(d):
+            s = 0.0
+            for k in range(max(i, j), d):
+                s += W[k, i] * W[k, j]
+            covariance[i, j] = s
+    L = np.zeros((d, d))
+    for i in range(d):
+        for j in range(i + 1):
+            s = covariance[i, j]
+            for k in range(j):
+                s -= L[i, k] * L[j, k]
+            L[i, j] = math.sqrt(max(s, 1e-300)) if i == j else s / L[j, j]
+    # Normal coordinates of the centre: x = L (z - z0), so f(x) = exp(-sum delta (z0 + delta/2)), delta = z - z0.
+    z0 = -lower_transposed_times(L, h)
+    vectors[0] = z0
+    mu = np.zeros(d)
+    best = np.inf
+    x = np.zeros(d)
+    step = 1.0
+    last = np.inf
+    for iteration in range(1500):
+        psi, gradient = _path(A, b, suffix, L, z0, mu, False, x)
+        if psi == -np.inf:
+            # The path of means ran out of the polytope: the centre is a feasible path.
+            x[:] = 0.0
+            psi, gradient = _path(A, b, suffix, L, z0, mu, True, x)
+        # psi is concave: its tangent at this path bounds it on the whole body.
+        y = gradient.copy()
+        for i in range(d - 1, -1, -1):
+            for j in range(i + 1, d):
+                y[i] -= L[j, i] * y[j]
+            y[i] /= L[i, i]
+        slack = 0.0
+        for i in range(d):
+            slack += max(y[i] * (lo[i] - x[i]), y[i] * (hi[i] - x[i]))
+        if psi + slack < best:
+            best = psi + slack
+            vectors[1] = mu
+        # Acceptance falls by exp(slack): the longer the search, the more of it is worth keeping.
+        if slack < (0.02 if iteration < 60 else 0.5 if iteration < 300 else 2.0):
+            break
+        if slack > last:
+            step = max(0.1, 0.7 * step)
+        last = slack
+        for i in range(d):
+            mu[i] += step * gradient[i]
+    return True, vectors, L, best, level + best
+
+
+@njit(cache=True, error_model="numpy")
+def polytope_propose(rng, sequential, vectors, matrix, bound, A, b, suffix, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with a point of the envelope; return log(f / envelope) there, -inf outside the polytope."""
+    d = out.size
+    weight = 0.0
+    if not sequential:
+        z = np.empty(d)
+        for i in range(d):
+            z[i] = rng.standard_normal()
+        g = lower_transposed_times(matrix, z)
+        for i in range(d):
+            out[i] = vectors[0][i] + g[i]
+    else:
+        z0, mu = vectors[0], vectors[1]
+        delta = np.zeros(d)
+        used = np.zeros(b.size)
+        weight = -bound
+        for k in range(d):
+            shift = 0.0
+            for j in range(k):
+                shift += matrix[k, j] * delta[j]
+            scale = matrix[k, k]
+            low, high, _, _ = _slice(A, b, suffix, used, k)
+            if not low < high:
+                return -np.inf
+            rho = z0[k] - mu[k]
+            anchor, level, _, _ = _step(low - shift, high - shift, scale, rho)
+            out[k] = draw_scaled(rng, rho + (low - shift) / scale, low, high, scale)
+            delta[k] = (out[k] - shift) / scale
+            weight += _weight(delta[k], z0[k], rho, anchor, level)
+            for c in range(b.size):
+                used[c] += A[c, k] * out[k]
+    for c in range(b.size):
+        reach = -b[c]
+        for j in range(d):
+            reach += A[c, j] * out[j]
+        if reach > 1e-13 * (1.0 + abs(b[c])):
+            return -np.inf
+    return weight

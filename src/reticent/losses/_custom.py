@@ -1,0 +1,147 @@
+"""Losses that the caller writes: any convex function of the point and an object per round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reticent._check import Array, positive, real, vector
+from reticent.losses._base import Loss
+from reticent.losses._limit import SLACK, check_on_steep, refuse_steep
+from reticent.losses._rows import Charted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objects:
+    """Rounds of a custom loss: the objects, a factor on the loss of each, and its Lipschitz constant then."""
+
+    items: tuple[Any, ...]
+    scales: Array
+    bounds: Array
+
+    def __len__(self) -> int:
+        """Return the number of rounds."""
+        return len(self.items)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Custom(Loss):
+    """The loss `value(x, datum)` with a subgradient `subgradient(x, datum)`, convex in `x`.
+
+    `lipschitz` declares the Lipschitz constant in `x` over the domain, as a number or per round as a function
+    of the datum. It is taken on trust: privacy that rests on it is only as good as the declaration.
+
+    >>> distance = Custom(
+    ...     lambda x, c: float(np.abs(x - c).sum()), lambda x, c: np.sign(x - c), lipschitz=2**0.5
+    ... )
+    >>> distance.values([0.0, 0.0], [np.array([1.0, 2.0]), np.array([0.0, 1.0])])
+    array([3., 1.])
+    """
+
+    value: Callable[[Array, Any], float]
+    subgradient: Callable[[Array, Any], ArrayLike]
+    bound: float | Callable[[Any], float] | None
+
+    def __init__(
+        self,
+        value: Callable[[Array, Any], float],
+        subgradient: Callable[[Array, Any], ArrayLike],
+        lipschitz: float | Callable[[Any], float] | None = None,
+    ) -> None:
+        for name, function in (("value", value), ("subgradient", subgradient)):
+            if not callable(function):
+                raise ValueError(f"{name} must be a function of a point and a datum, got {function!r}")
+        if lipschitz is not None and not callable(lipschitz):
+            lipschitz = positive("lipschitz", lipschitz, zero=True)
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "subgradient", subgradient)
+        object.__setattr__(self, "bound", lipschitz)
+
+    def __repr__(self) -> str:
+        """Return the call that makes this loss."""
+        return f"Custom({self.value!r}, {self.subgradient!r}, lipschitz={self.bound!r})"
+
+    def values(self, x: ArrayLike, items: Sequence[Any]) -> Array:
+        """Return the loss of each object at the point `x`, shape `(n,)`."""
+        point = vector("x", x)
+        return np.array(
+            [real(f"value of item {i}", self.value(point, item)) for i, item in enumerate(_items(items))]
+        )
+
+    def subgradients(self, x: ArrayLike, items: Sequence[Any]) -> Array:
+        """Return one subgradient for each object at the point `x`, shape `(n, dim)`."""
+        point = vector("x", x)
+        return np.array(
+            [
+                vector(f"subgradient of item {i}", self.subgradient(point, item), point.size)
+                for i, item in enumerate(_items(items))
+            ]
+        )
+
+    def declared(self, items: Sequence[Any]) -> Array:
+        """Return the declared Lipschitz constant of each object.
+
+        >>> Custom(lambda x, c: c * abs(x[0]), lambda x, c: c * np.sign(x), lipschitz=abs).declared([2, -3])
+        array([2., 3.])
+        """
+        listed = _items(items)
+        if self.bound is None:
+            raise ValueError(
+                "the Lipschitz constant of this Custom loss must be declared, got none; give "
+                "Custom(..., lipschitz=...) a number or a function of the datum"
+            )
+        if not callable(self.bound):
+            return np.full(len(listed), self.bound)
+        return np.array(
+            [positive(f"lipschitz of item {i}", self.bound(item), zero=True) for i, item in enumerate(listed)]
+        )
+
+    def lipschitz(self, domain: Charted, items: Sequence[Any]) -> Array:
+        """Return the declared Lipschitz constant of each object."""
+        return self.declared(items)
+
+    def prepare(
+        self,
+        domain: Charted,
+        items: Sequence[Any],
+        *,
+        lipschitz: float | None = None,
+        on_steep: str = "raise",
+    ) -> Objects:
+        """Return the objects with the factor on each loss that keeps it within the limit `lipschitz`.
+
+        Always a sequence of objects, `[datum]` for one. Without a limit all factors are 1; without a
+        declaration too, the bounds are infinite.
+        """
+        check_on_steep(on_steep)
+        listed = _items(items)
+        scales = np.ones(len(listed))
+        if lipschitz is None:
+            undeclared = self.bound is None
+            return Objects(
+                listed, scales, np.full(len(listed), np.inf) if undeclared else self.declared(listed)
+            )
+        limit = positive("lipschitz", lipschitz)
+        bounds = self.declared(listed)
+        if on_steep == "raise":
+            refuse_steep(bounds, limit)
+            return Objects(listed, scales, bounds)
+        steep = bounds > limit * (1 + SLACK)
+        scales[steep] = limit / bounds[steep]
+        bounds[steep] = limit
+        return Objects(listed, scales, bounds)
+
+
+def _items(items: Sequence[Any]) -> tuple[Any, ...]:
+    array = isinstance(items, np.ndarray) and items.ndim > 0
+    if isinstance(items, str | bytes) or not (array or isinstance(items, Sequence)):
+        raise ValueError(
+            f"items must be a sequence of objects, got {items!r}; write [datum] for a single one"
+        )
+    if len(items) == 0:
+        raise ValueError(f"items must hold at least one object, got {items!r}")
+    return tuple(items)

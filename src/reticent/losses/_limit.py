@@ -1,0 +1,100 @@
+"""The Lipschitz limit on rows: steeper ones are refused, or scaled down one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from reticent._check import Array, positive
+from reticent.losses._margins import margin_range, norms
+from reticent.losses._rows import Charted, Rows
+
+SLACK = 1e-12  # relative room for rounding before a row counts as steeper than the limit
+Slope = Callable[[Array, Array], Array]
+
+
+def check_on_steep(on_steep: str) -> None:
+    """Refuse anything but the two ways of dealing with rows above the limit."""
+    if on_steep not in ("raise", "clip"):
+        raise ValueError(f'on_steep must be "raise" or "clip", got {on_steep!r}')
+
+
+def steepness(domain: Charted, rows: Rows, slope: Slope) -> Array:
+    """Return the Lipschitz constant of each row: its norm times the steepest slope among its margins."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        size, steepest = norms(rows.vectors), slope(*margin_range(domain, rows))
+        return np.where((size == 0) | (steepest == 0), 0.0, size * steepest)
+
+
+def refuse_steep(constants: Array, limit: float) -> None:
+    """Refuse the first row whose Lipschitz constant is above the limit."""
+    steep = constants > limit * (1 + SLACK)
+    if steep.any():
+        row = int(np.argmax(steep))
+        raise ValueError(
+            f"row {row} has Lipschitz constant {constants[row]:.6g}, above the limit lipschitz={limit:.6g}; "
+            'pass on_steep="clip" to scale such rows down, or divide the data by a bound on its size that is '
+            "public (not computed from the data)"
+        )
+
+
+def limited(domain: Charted, rows: Rows, slope: Slope, limit: float | None, on_steep: str) -> Rows:
+    """Return `rows` with every Lipschitz constant within `limit`; untouched, without a copy, if all are.
+
+    A row that is too steep is multiplied, with its offset, by the largest factor that brings it within the
+    limit. The factor depends on that row alone, so a limit holds for neighbouring data as well.
+
+    >>> from types import SimpleNamespace as Plain
+    >>> interval = Plain(radius=1.0, body=Plain(lo=np.array([-1.0]), hi=np.array([1.0])))
+    >>> rows = Rows(np.array([[1.0], [4.0]]), np.array([0.0, 0.0]))
+    >>> limited(interval, rows, lambda low, high: np.ones_like(low), 2.0, "clip").vectors.round(12)
+    array([[1.],
+           [2.]])
+    """
+    check_on_steep(on_steep)
+    if limit is None:
+        return rows
+    limit = positive("lipschitz", limit)
+    constants = steepness(domain, rows, slope)
+    if on_steep == "raise":
+        refuse_steep(constants, limit)
+        return rows
+    # Written so that a NaN, were there one, would count as steep.
+    steep = np.flatnonzero(~(constants <= limit * (1 + SLACK)))
+    if not steep.size:
+        return rows
+    short = _shrunk(domain, Rows(rows.vectors[steep], rows.offsets[steep]), slope, limit)
+    vectors, offsets = np.array(rows.vectors), np.array(rows.offsets)
+    vectors[steep], offsets[steep] = short.vectors, short.offsets
+    return Rows(vectors, offsets)
+
+
+def _shrunk(domain: Charted, rows: Rows, slope: Slope, limit: float) -> Rows:
+    factors = _factors(domain, rows, slope, limit)
+    nudge = 2.0**-52
+    while True:
+        # What counts is the bound of the row as it is stored, after rounding: nudge until it holds.
+        shrunk = Rows(rows.vectors * factors[:, None], rows.offsets * factors)
+        over = ~(steepness(domain, shrunk, slope) <= limit)
+        if not over.any():
+            return shrunk
+        factors[over] *= max(0.0, 1.0 - nudge)
+        nudge *= 2.0
+
+
+def _factors(domain: Charted, rows: Rows, slope: Slope, limit: float) -> Array:
+    """Bisect on the logarithm of the factor, between one that is surely small enough and 1."""
+    low, high = margin_range(domain, rows)
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        room = np.log(limit) - np.log(norms(rows.vectors))
+        # For a factor in (0, 1] the margins stay in the hull of the range and 0, so this slope bounds all.
+        inside = np.minimum(room - np.log(slope(np.minimum(low, 0.0), np.maximum(high, 0.0))), 0.0)
+        outside = np.zeros_like(inside)
+        for _ in range(64):
+            middle = 0.5 * (inside + outside)
+            scale = np.exp(middle)
+            good = middle + np.log(slope(scale * low, scale * high)) <= room
+            inside, outside = np.where(good, middle, inside), np.where(good, outside, middle)
+        factors: Array = np.exp(inside)
+    return factors

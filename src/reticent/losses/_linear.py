@@ -1,0 +1,57 @@
+"""Linear losses: each round is a gradient vector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reticent._check import Array, vector
+from reticent.losses._base import Loss
+from reticent.losses._limit import limited
+from reticent.losses._margins import norms
+from reticent.losses._rows import Charted, Rows, block, charted
+
+
+@dataclass(frozen=True)
+class Linear(Loss):
+    """The loss `g @ x`, with the gradient `g` as the data of a round.
+
+    >>> Linear().values([1.0, 2.0], [[1.0, 0.0], [1.0, 1.0]])
+    array([1., 3.])
+    """
+
+    def values(self, x: ArrayLike, gradients: ArrayLike) -> Array:
+        """Return `g @ x` for each gradient."""
+        point = vector("x", x)
+        result: Array = block("gradients", gradients, point.size) @ point
+        return result
+
+    def subgradients(self, x: ArrayLike, gradients: ArrayLike) -> Array:
+        """Return a copy of the gradients; `x` gives the dimension only."""
+        return np.array(block("gradients", gradients, vector("x", x).size))
+
+    def lipschitz(self, domain: Charted, gradients: ArrayLike) -> Array:
+        """Return the norm of each gradient along the domain."""
+        return self.rows_lipschitz(domain, self.prepare(domain, gradients))
+
+    def rows_lipschitz(self, domain: Charted, rows: Rows) -> Array:
+        """Return the Lipschitz constant of each prepared row."""
+        return norms(rows.vectors)
+
+    def prepare(
+        self,
+        domain: Charted,
+        gradients: ArrayLike,
+        *,
+        lipschitz: float | None = None,
+        on_steep: str = "raise",
+    ) -> Rows:
+        """Return the gradients in the chart of the domain; `offsets` are the losses at its centre."""
+        rows = Rows(*charted("gradients", domain, block("gradients", gradients, domain.dim)))
+        return limited(domain, rows, _unit_slope, lipschitz, on_steep)
+
+
+def _unit_slope(low: Array, high: Array) -> Array:
+    return np.ones_like(low)
