@@ -1,1 +1,26 @@
-"""Online decisions that change rarely and reveal little."""
+"""Online decisions that change rarely and reveal little: the public names."""
+
+from reticent._random import generator
+from reticent.domains import Ball, Box, Interval, Polytope, Simplex
+from reticent.gibbs import Draw, Gibbs, WorkLimitError
+from reticent.losses import Absolute, Custom, Hinge, Huber, Linear, Logistic, Pinball, Squared
+
+__all__ = [
+    "Absolute",
+    "Ball",
+    "Box",
+    "Custom",
+    "Draw",
+    "Gibbs",
+    "Hinge",
+    "Huber",
+    "Interval",
+    "Linear",
+    "Logistic",
+    "Pinball",
+    "Polytope",
+    "Simplex",
+    "Squared",
+    "WorkLimitError",
+    "generator",
+]

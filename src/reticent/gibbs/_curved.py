@@ -1,0 +1,132 @@
+"""Exact draws for curved losses: a Gaussian from lower bounds of the curvature, corrected by thinning (docs/theory.md, S7)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from reticent._check import Array
+from reticent.domains._gauss import envelope, propose
+
+from ._history import RowHistory
+from ._mode import mode_on_body
+from ._thinning import lower_factor, survives, upper_factor
+
+
+@njit(cache=True, error_model="numpy")
+def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vectors, offsets, totals, limit, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with a draw; return (proposals, rows read, accepted?), giving up after `limit` proposals."""
+    z, gradient, hessian, floor, extent = summary
+    d = z.size
+    P = np.empty((d, d))
+    h = np.empty(d)
+    for i in range(d):
+        bent = 0.0
+        for j in range(d):
+            P[i, j] = beta * floor[i, j]
+            bent += floor[i, j] * z[j]
+        P[i, i] += beta * lam
+        h[i] = beta * (bent - gradient[i])
+    env = envelope(h, P, beta * lam, body)
+    weight = totals[-1] if totals.size else 0.0
+    reads = 0
+    u = np.empty(d)
+    for count in range(1, limit + 1):
+        log_weight = propose(rng, env, body, out)
+        if log_weight == -np.inf or rng.standard_exponential() < -log_weight:
+            continue
+        square = 0.0
+        for j in range(d):
+            u[j] = out[j] - z[j]
+            square += u[j] * u[j]
+        # A row's remainder is at most its largest curvature times (row.u)^2 / 2.
+        cap, share = 0.5 * square, 0.0
+        if concordance >= 0.0 and beta * cap * weight > 1.0:
+            # Worth a closer look: the Hessian at z, less what self-concordance lets it lose, is a better lower bound.
+            tau = concordance * extent[0] * math.sqrt(square)
+            keep = lower_factor(tau)
+            gain = 0.0
+            for i in range(d):
+                for j in range(d):
+                    gain += u[i] * (keep * hessian[i, j] - floor[i, j]) * u[j]
+            tighter = min(1.0, upper_factor(tau) - keep)
+            # Its certain part costs no reading; it must be a loss, not a gain, of acceptance.
+            if gain >= 0.0:
+                if rng.standard_exponential() < 0.5 * beta * gain:
+                    continue
+                cap *= tighter
+                share = keep
+        kept, read = survives(
+            rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share
+        )
+        reads += read
+        if kept:
+            return count, reads, True
+    return limit, reads, False
+
+
+class CurvedSampler:
+    """Draws from the measure of a curved loss; the past is read again only when the reference point must move."""
+
+    # Proposals between two looks at whether moving the reference point would pay.
+    PATIENCE = 64
+
+    def __init__(self, history: RowHistory, beta: float, lam: float) -> None:
+        self.history = history
+        self.beta, self.lam = beta, lam
+        self.centred_at = 0  # rounds when the reference point was last moved
+        self.wasted = 0.0  # work put into rejected proposals since, in rows read
+
+    def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
+        """Return (chart point, proposals, rows read), or None after `limit` proposals."""
+        history = self.history
+        columns, loss = history.columns, history.loss
+        self._recentre_if_far()
+        out = np.empty(history.domain.chart_dim)
+        proposals = reads = 0
+        while proposals < limit:
+            most = loss.self_concordance(float(history.summary.extent[1]))
+            tried, read, done = _attempt(
+                rng,
+                loss.code,
+                loss.parameter,
+                -1.0 if most is None else most,
+                self.beta,
+                self.lam,
+                history.body,
+                history.summary,
+                columns.vectors,
+                columns.offsets,
+                columns.totals,
+                min(self.PATIENCE, limit - proposals),
+                out,
+            )
+            proposals += tried
+            reads += read
+            self.wasted += (tried - done) * out.size + read
+            if done:
+                return out, proposals, reads
+            # Moving costs a few passes over the past: worth it once as much work has been wasted.
+            if self.wasted > 4 * len(history):
+                self._recentre()
+        return None
+
+    def _recentre_if_far(self) -> None:
+        """Move the reference point when the past has grown and the Newton step at it is longer than the peak is wide."""
+        n = len(self.history)
+        if n < 1.05 * self.centred_at or n == self.centred_at:
+            return
+        z, gradient, hessian, _, _ = self.history.summary
+        slope = gradient + self.lam * z
+        step = np.linalg.lstsq(hessian + self.lam * np.eye(z.size), slope, rcond=None)[0]
+        if self.beta * float(slope @ step) > max(0.25, 0.05 * z.size):
+            self._recentre()
+
+    def _recentre(self) -> None:
+        history = self.history
+        z, gradient, hessian = mode_on_body(history, self.beta, self.lam)
+        history.recentre(z, gradient, hessian)
+        self.centred_at = len(history)
+        self.wasted = 0.0

@@ -1,0 +1,164 @@
+"""The sum of past losses: rows, and their first and second order summary at a reference point."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from reticent._check import Array
+from reticent.domains import Domain
+from reticent.domains._gauss import Shape, shape
+from reticent.losses import GeneralisedLinear, Rows
+
+from ._columns import Columns
+from ._phi import curvature_range, d2phi, dphi, margin_bounds, phi
+
+_CHUNK = 1 << 15  # rows handled together where temporary arrays are needed
+
+
+class Summary(NamedTuple):
+    """What is known of F, the sum of the losses, around the reference point z (all in the chart).
+
+    F(x) >= F(z) + gradient.(x-z) + (x-z)'floor(x-z)/2 on the whole body; `hessian` is that of F at z.
+    """
+
+    z: Array
+    gradient: Array
+    hessian: Array
+    floor: Array
+    extent: Array  # largest norm of a row, largest |margin| over the body
+
+
+@njit(cache=True, error_model="numpy")
+def _ingest(code, parameter, curved, vectors, offsets, totals, start, body, summary):  # type: ignore[no-untyped-def]
+    """Add the rows from `start` on to the summary, one after the other."""
+    z, gradient, hessian, floor, extent = summary
+    d = z.size
+    total = totals[start - 1] if start > 0 else 0.0
+    for i in range(start, offsets.size):
+        row = vectors[i]
+        m = offsets[i]
+        for j in range(d):
+            m += row[j] * z[j]
+        slope = dphi(code, parameter, m)
+        for j in range(d):
+            gradient[j] += slope * row[j]
+        low, high, norm = margin_bounds(row, offsets[i], body)
+        extent[0] = max(extent[0], norm)
+        extent[1] = max(extent[1], max(abs(low), abs(high)))
+        if curved:
+            least, most = curvature_range(code, parameter, low, high)
+            bend = d2phi(code, parameter, m)
+            for j in range(d):
+                for k in range(d):
+                    product = row[j] * row[k]
+                    hessian[j, k] += bend * product
+                    floor[j, k] += least * product
+            total += most * norm * norm
+        else:
+            total += norm * norm
+        totals[i] = total
+
+
+@njit(cache=True, error_model="numpy")
+def _value(code, parameter, vectors, offsets, x):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(offsets.size):
+        m = offsets[i]
+        for j in range(x.size):
+            m += vectors[i, j] * x[j]
+        total += phi(code, parameter, m)
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def _slopes(code, parameter, margins, slopes, bends):  # type: ignore[no-untyped-def]
+    for i in range(margins.size):
+        slopes[i] = dphi(code, parameter, margins[i])
+        bends[i] = d2phi(code, parameter, margins[i])
+
+
+class RowHistory:
+    """Past rounds of a generalised linear loss, with a summary that is updated in O(d^2) per row.
+
+    Rows added one by one and in blocks leave the same state to the last bit.
+    """
+
+    def __init__(self, domain: Domain, loss: GeneralisedLinear) -> None:
+        self.domain = domain
+        self.loss = loss
+        self.columns = Columns(domain.chart_dim)
+        d = domain.chart_dim
+        self.summary = Summary(np.zeros(d), np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.zeros(2))
+        # Huber rows count as curved too: where the body keeps them in their quadratic part, they are.
+        self.curved = loss.curved or loss.pieces() is None or bool(loss.pieces()[2].any())  # type: ignore[index]
+
+    def __len__(self) -> int:
+        """Return the number of rounds."""
+        return len(self.columns)
+
+    @property
+    def body(self) -> Shape:
+        """The body in the form that kernels take."""
+        return shape(self.domain.body)
+
+    def add(self, rows: Rows) -> None:
+        """Store rows and update the summary."""
+        start = len(self.columns)
+        for first in range(0, len(rows), _CHUNK):
+            part = slice(first, first + _CHUNK)
+            self.columns.append(rows.vectors[part], rows.offsets[part])
+        columns = self.columns
+        _ingest(
+            self.loss.code,
+            self.loss.parameter,
+            self.curved,
+            columns.vectors,
+            columns.offsets,
+            columns.totals,
+            start,
+            self.body,
+            self.summary,
+        )
+
+    def mark(self) -> tuple[int, tuple[Array, ...]]:
+        """Return what `restore` needs to forget everything added from now on."""
+        return len(self.columns), tuple(part.copy() for part in self.summary)
+
+    def restore(self, mark: tuple[int, tuple[Array, ...]]) -> None:
+        """Go back to an earlier `mark`."""
+        self.columns.truncate(mark[0])
+        for part, saved in zip(self.summary, mark[1], strict=True):
+            part[...] = saved
+
+    def value(self, x: Array) -> float:
+        """Return the sum of the losses at the chart point x."""
+        columns = self.columns
+        return float(_value(self.loss.code, self.loss.parameter, columns.vectors, columns.offsets, x))
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        """Return the sum of the losses at the chart point x and a subgradient of it."""
+        return self.value(x), self.derivatives(x, second=False)[0]
+
+    def derivatives(self, x: Array, *, second: bool = True) -> tuple[Array, Array]:
+        """Return gradient and Hessian of the sum at x, from all rows."""
+        d = x.size
+        gradient, hessian = np.zeros(d), np.zeros((d, d))
+        columns = self.columns
+        for first in range(0, len(columns), _CHUNK):
+            vectors = columns.vectors[first : first + _CHUNK]
+            margins = vectors @ x + columns.offsets[first : first + _CHUNK]
+            slopes, bends = np.empty_like(margins), np.empty_like(margins)
+            _slopes(self.loss.code, self.loss.parameter, margins, slopes, bends)
+            gradient += slopes @ vectors
+            if second:
+                hessian += (vectors * bends[:, None]).T @ vectors
+        return gradient, hessian
+
+    def recentre(self, z: Array, gradient: Array, hessian: Array) -> None:
+        """Move the reference point to z, where the derivatives are as given."""
+        self.summary.z[...] = z
+        self.summary.gradient[...] = gradient
+        self.summary.hessian[...] = hessian

@@ -1,0 +1,122 @@
+"""Keeps the quartic bound of a growing history up to date, and draws with it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from reticent._check import Array
+
+from ._core import Core
+from ._history import RowHistory
+from ._kinked import quartic_draw
+from ._mode import quadratic_minimiser
+from ._quartic import Quartic, build_quartic
+
+_GROWTH = 1.1  # the bound is built again when the past has grown by a tenth
+
+
+def curvature_estimate(vectors: Array, margins: Array, jump: float, width: float) -> Array:
+    """Return sum of jump/(2 width) aa' over rows within `width` of their kink: how the kinks add up to a curvature."""
+    a = vectors[np.flatnonzero(np.abs(margins) < width)]
+    return a.T @ a * (jump / (2.0 * width))
+
+
+class KinkedSampler:
+    """Draws from the measure of a kinked loss in two dimensions or more."""
+
+    PATIENCE = 4096  # proposals between two looks at whether a new bound would pay
+
+    def __init__(self, history: RowHistory, beta: float, lam: float) -> None:
+        self.history, self.beta, self.lam = history, beta, lam
+        self.built: tuple[Quartic, Core] | None = None
+        self.wasted = 0.0
+        self.builds = 0
+        self.stretch = 0.0
+
+    def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
+        """Return (chart point, proposals, rows read), or None after `limit` proposals."""
+        history = self.history
+        columns = history.columns
+        if self.built is None or len(history) > _GROWTH * self.built[0].count:
+            self._build()
+        out = np.empty(history.domain.chart_dim)
+        proposals = reads = 0
+        while proposals < limit:
+            if self.built is None:
+                return None
+            bound, core = self.built
+            tried, read, done = quartic_draw(
+                rng, self.beta, self.lam, history.body, bound, core,
+                columns.vectors, columns.offsets, history.summary.z, float(history.summary.extent[0]),
+                min(self.PATIENCE, limit - proposals), out,
+            )  # fmt: skip
+            proposals += tried
+            reads += read
+            self.wasted += (tried - done) * bound.quartic.size + 20 * read
+            if done:
+                return out, proposals, reads
+            stale = len(history) > bound.count
+            if stale and self.wasted > 100.0 * len(history):
+                self._build()
+        return None
+
+    def _build(self) -> None:
+        bend = self._recentre()
+        history = self.history
+        self.built = None
+        for stretch in self._stretches():
+            found = build_quartic(history, history.summary.gradient, bend, self.beta, self.lam, stretch)
+            if found is not None and (self.built is None or found[1].log_mass < self.built[1].log_mass):
+                self.built, self.stretch = found, stretch
+        self.wasted = 0.0
+        self.builds += 1
+
+    def _stretches(self) -> tuple[float, ...]:
+        """Scales to try: a few at first, later the best so far and a neighbour, larger and smaller in turn."""
+        if self.stretch == 0.0:
+            return (1.0, 1.3, 1.6, 2.0, 2.5)
+        return (self.stretch, self.stretch * (1.15 if self.builds % 2 else 1.0 / 1.15))
+
+    def _recentre(self) -> Array:
+        """Move the reference point near the mode by Newton steps on smoothed kinks; return the curvature there."""
+        history, domain = self.history, self.history.domain
+        columns = history.columns
+        pieces = history.loss.pieces()
+        assert pieces is not None
+        jump, kink = float(pieces[1][0]), float(pieces[0][0])
+        x = history.summary.z.copy()
+        eye = np.eye(x.size)
+        sizes = np.linalg.norm(columns.vectors[:: max(1, len(columns) // 4096)], axis=1)
+        typical = float(np.sqrt((sizes**2).mean())) or 1.0
+        width = typical * domain.radius  # of the smoothing: wide at first, then that of the peak
+        value = history.value(x) + 0.5 * self.lam * float(x @ x)
+        bend = np.zeros((x.size, x.size))
+        narrowing = True
+        for _ in range(40):
+            margins = columns.vectors @ x + (columns.offsets - kink)
+            bend = curvature_estimate(columns.vectors, margins, jump, width)
+            inverse = np.linalg.inv(self.beta * (bend + self.lam * eye))
+            peak = typical * math.sqrt(float(np.trace(inverse)) / x.size)
+            narrowing = width > 1.5 * peak
+            gradient = history.derivatives(x, second=False)[0] + self.lam * x
+            goal = quadratic_minimiser(domain, gradient, bend + self.lam * eye, x)
+            gain = -float(gradient @ (goal - x))
+            if self.beta * gain < 0.02 and not narrowing:
+                break
+            moved = False
+            fraction = 1.0
+            while self.beta * gain >= 0.02 and fraction > 1e-3:
+                candidate = x + fraction * (goal - x)
+                reached = history.value(candidate) + 0.5 * self.lam * float(candidate @ candidate)
+                if reached < value:
+                    x, value, moved = candidate, reached, True
+                    break
+                fraction *= 0.4
+            if narrowing:
+                width = max(0.25 * width, peak)
+            elif not moved:
+                break
+        history.recentre(x, history.derivatives(x, second=False)[0], np.zeros_like(bend))
+        return bend

@@ -1,0 +1,161 @@
+"""One-dimensional sums of piecewise quadratic losses: O(log t) levels of sorted breaks, each with prefix sums."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from reticent._check import Array
+from reticent.domains._line import line_sampler
+
+from ._history import RowHistory
+
+_RATIO = 4  # a level is merged into the one before it unless that is this many times longer
+
+
+@njit(cache=True, error_model="numpy")
+def _sum_at(args, x):  # type: ignore[no-untyped-def]
+    """The sum of the losses at x, less its value at lo, and its slope on the left of x."""
+    lo, slope, bend, breaks, prefix, starts = args
+    w = x - lo
+    value = w * (slope + 0.5 * w * bend)
+    slope += w * bend
+    for level in range(starts.size - 1):
+        first, low, high = starts[level], starts[level], starts[level + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if breaks[middle] < x:
+                low = middle + 1
+            else:
+                high = middle
+        if low > first:
+            # sum of j (x-k) + q (x-k)^2/2 over the breaks k below x, with k reckoned from lo
+            sums = prefix[low - 1]
+            value += sums[0] * w - sums[1]
+            slope += sums[0]
+            if sums.size > 2:
+                value += 0.5 * (sums[2] * w * w - 2.0 * sums[3] * w + sums[4])
+                slope += sums[2] * w - sums[3]
+    return value, slope
+
+
+@njit(cache=True, error_model="numpy")
+def _log_density(args, x):  # type: ignore[no-untyped-def]
+    beta, lam, parts = args
+    value, slope = _sum_at(parts, x)
+    return -beta * (value + 0.5 * lam * x * x), -beta * (slope + lam * x)
+
+
+_draw_line = line_sampler(_log_density)
+
+
+@njit(cache=True, error_model="numpy")
+def _breaks(vectors, offsets, lo, hi, points, slopes, bends, ends, base, out, jumps):  # type: ignore[no-untyped-def]
+    """Write the breaks of each row between lo and hi; add the slopes and curvatures just above lo; return how many."""
+    count = 0
+    for i in range(offsets.size):
+        a = vectors[i, 0]
+        if abs(a) < 1e-150:
+            continue  # a constant, to far beyond double precision
+        # As a function of x the row starts, at minus infinity, with one of its two end slopes and no curvature.
+        base[0] += a * (ends[0] if a > 0.0 else ends[1])
+        for k in range(points.size):
+            x = (points[k] - offsets[i]) / a
+            jump, bend = abs(a) * slopes[k], a * abs(a) * bends[k]
+            if x <= lo:
+                base[0] += jump + bend * (lo - x)
+                base[1] += bend
+            elif x < hi:
+                out[count] = x
+                jumps[count, 0] = jump
+                jumps[count, 1] = bend
+                count += 1
+    return count
+
+
+@njit(cache=True, error_model="numpy")
+def _fill(breaks, jumps, prefix, start, lo):  # type: ignore[no-untyped-def]
+    """Prefix sums over one sorted level."""
+    j = jk = q = qk = qkk = 0.0
+    for i in range(start, breaks.size):
+        k = breaks[i] - lo
+        j += jumps[i, 0]
+        jk += jumps[i, 0] * k
+        prefix[i, 0] = j
+        prefix[i, 1] = jk
+        if prefix.shape[1] > 2:
+            q += jumps[i, 1]
+            qk += jumps[i, 1] * k
+            qkk += jumps[i, 1] * k * k
+            prefix[i, 2] = q
+            prefix[i, 3] = qk
+            prefix[i, 4] = qkk
+
+
+class LineSampler:
+    """Draws for piecewise quadratic losses on an interval, with O(log t) levels of O(log t) search per evaluation."""
+
+    def __init__(self, history: RowHistory, beta: float, lam: float) -> None:
+        pieces = history.loss.pieces()
+        if pieces is None or history.domain.chart_dim != 1:
+            raise ValueError("the line sampler takes piecewise quadratic losses in one dimension only")
+        self.history, self.beta, self.lam = history, beta, lam
+        self.points, self.slopes, self.bends, first = pieces
+        self.ends = np.array(
+            [first, first + self.slopes.sum() + self.bends @ (self.points[-1] - self.points)]
+        )  # slopes at minus and plus infinity
+        self.lo, self.hi = float(history.domain.body.lo[0]), float(history.domain.body.hi[0])
+        self.base = np.zeros(2)
+        self.breaks = np.zeros(0)
+        self.jumps = np.zeros((0, 2))
+        self.prefix = np.zeros((0, 5 if self.bends.any() else 2))
+        self.starts = [0]
+        self.indexed = 0
+        self.guess = 0.0
+
+    def _index(self) -> None:
+        """Take in the rows that came since the last draw."""
+        columns = self.history.columns
+        vectors, offsets = columns.vectors[self.indexed :], columns.offsets[self.indexed :]
+        if not len(offsets):
+            return
+        out = np.empty(len(offsets) * self.points.size)
+        jumps = np.empty((out.size, 2))
+        found = _breaks(
+            vectors, offsets, self.lo, self.hi,
+            self.points, self.slopes, self.bends, self.ends, self.base, out, jumps,
+        )  # fmt: skip
+        self.indexed = len(columns)
+        if not found:
+            return
+        start, count = self.starts[-1], self.starts[-1] + found
+        if count > len(self.breaks):
+            capacity = max(count, int(1.25 * len(self.breaks)), 64)
+            self.breaks.resize(capacity, refcheck=False)
+            self.jumps.resize((capacity, 2), refcheck=False)
+            self.prefix.resize((capacity, self.prefix.shape[1]), refcheck=False)
+        self.breaks[start:count], self.jumps[start:count] = out[:found], jumps[:found]
+        self.starts.append(count)
+        # Levels lie one behind the other: merging is sorting their common stretch.
+        while len(self.starts) > 2 and (
+            self.starts[-2] - self.starts[-3] < _RATIO * (self.starts[-1] - self.starts[-2])
+        ):
+            del self.starts[-2]
+        start = self.starts[-2]
+        order = start + np.argsort(self.breaks[start:count], kind="stable")
+        self.breaks[start:count] = self.breaks[order]
+        self.jumps[start:count] = self.jumps[order]
+        _fill(self.breaks[:count], self.jumps[:count], self.prefix[:count], start, self.lo)
+
+    def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
+        """Return (chart point, density evaluations, rows read, which is none: the sums are exact)."""
+        self._index()
+        count = self.starts[-1]
+        parts = (
+            self.lo, float(self.base[0]), float(self.base[1]),
+            self.breaks[:count], self.prefix[:count], np.array(self.starts),
+        )  # fmt: skip
+        scale = min(self.hi - self.lo, 1.0 / np.sqrt(self.beta * self.lam) if self.lam > 0.0 else np.inf)
+        x, evaluations = _draw_line((self.beta, self.lam, parts), self.lo, self.hi, self.guess, scale, rng)
+        self.guess = x
+        return np.array([x]), evaluations, 0

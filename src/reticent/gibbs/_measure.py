@@ -1,0 +1,233 @@
+"""The Gibbs measure of a stream of losses over a body, and draws from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reticent._check import integer, positive, vector
+from reticent._random import Seed, generator
+from reticent.domains import Domain
+from reticent.losses import Custom, GeneralisedLinear, Linear, Loss, Squared
+
+from ._curved import CurvedSampler
+from ._draw import Draw, WorkLimitError
+from ._history import RowHistory
+from ._kinked_sampler import KinkedSampler
+from ._kinks import LineSampler
+from ._objects import ObjectHistory
+from ._potential import ProximalSampler, TangentSampler, draw_on_line
+from ._sums import GaussianSampler, QuadraticHistory
+
+_BLOCK = 1 << 15  # rows prepared together: bounds temporary memory when a block is mapped from disk
+_FEW = 256  # rounds up to which a kinked sum is simply evaluated
+_TRIES = 20_000  # exact proposals before a draw without a fixed method turns to the certified chain
+
+Sampler = Callable[[np.random.Generator, int], Any]
+
+
+class Gibbs:
+    """The measure with density proportional to exp(-beta (sum of losses + lam/2 |x - center|^2)) on the domain.
+
+    Draws are exact, or their distance from exact comes with them; `method` names how, in `draw`, and is chosen by
+    the kind of loss and the dimension unless given:
+
+    - `"closed-form"`: linear and squared losses where the coordinates separate or the body is a ball;
+    - `"gaussian"`: other squared losses, exact by tilted rejection;
+    - `"line"`: one dimension, exact; kinked losses cost O(log t) per density evaluation;
+    - `"curved"`: logistic and Huber losses, exact: a Gaussian below the curvature and a coin that reads a few losses;
+    - `"quartic"`: absolute, pinball and hinge losses in two dimensions or more, exact: quartic lower bounds;
+    - `"tangent"`: any loss, exact, by rejection from one tangent; good for few rounds or a strong regulariser;
+    - `"proximal"`: any loss, certified: a chain as long as `distance` asks for.
+
+    >>> import reticent as rt
+    >>> measure = rt.Gibbs(rt.Ball(dim=2), rt.Logistic(), beta=1.0, lam=1.0)
+    >>> measure.observe_many([[0.6, 0.8], [1.0, 0.0]], [1, -1])
+    >>> draw = measure.draw(0)
+    >>> draw.method, draw.distance, rt.Ball(dim=2).contains(draw.point)
+    ('curved', 0.0, True)
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        loss: Loss,
+        beta: float,
+        lam: float,
+        *,
+        lipschitz: float | None = None,
+        on_steep: str = "raise",
+        distance: float = 1e-6,
+        limit: int = 10_000_000,
+    ) -> None:
+        """Start with no losses.
+
+        `lipschitz` bounds the slope of every round (`on_steep` says what happens to steeper ones); `distance` is asked of
+        draws that are not exact, as a GDP number; `limit` is the most proposals that one draw may take.
+        """
+        if not isinstance(domain, Domain):
+            raise ValueError(f"domain must be one of the bodies of reticent.domains, got {domain!r}")
+        if not isinstance(loss, Loss):
+            raise ValueError(f"loss must be one of the losses of reticent.losses, got {loss!r}")
+        self.domain, self.loss = domain, loss
+        self.beta, self.lam = positive("beta", beta), positive("lam", lam, zero=True)
+        self.lipschitz = None if lipschitz is None else positive("lipschitz", lipschitz)
+        if on_steep not in ("raise", "clip"):
+            raise ValueError(f'on_steep must be "raise" or "clip", got {on_steep!r}')
+        self.on_steep = on_steep
+        self.distance = positive("distance", distance)
+        self.limit = integer("limit", limit, least=1)
+        self._history = self._new_history()
+        self._samplers: dict[str, Any] = {}
+
+    def _new_history(self) -> QuadraticHistory | RowHistory | ObjectHistory:
+        if isinstance(self.loss, Linear | Squared):
+            return QuadraticHistory(self.domain, isinstance(self.loss, Squared))
+        if isinstance(self.loss, GeneralisedLinear):
+            return RowHistory(self.domain, self.loss)
+        if isinstance(self.loss, Custom):
+            return ObjectHistory(self.domain, self.loss)
+        raise ValueError(f"no sampler knows the loss {self.loss!r}; wrap it in Custom(value, subgradient)")
+
+    @property
+    def rounds(self) -> int:
+        """The number of losses observed."""
+        return len(self._history)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that apply to this loss and body, the one chosen by default first."""
+        one = self.domain.chart_dim == 1
+        history = self._history
+        if isinstance(history, QuadraticHistory):
+            exact = GaussianSampler(history, self.beta, self.lam).separable()
+            return ("closed-form",) if exact else ("gaussian",)
+        if isinstance(history, ObjectHistory):
+            return ("line", "tangent", "proximal") if one else ("tangent", "proximal")
+        if history.loss.pieces() is None:
+            return ("curved", "tangent", "proximal")
+        if one:
+            return ("line", "curved", "tangent", "proximal") if history.curved else ("line", "tangent", "proximal")
+        if history.curved:
+            return ("curved", "tangent", "proximal")
+        if self.rounds <= _FEW or self.lam == 0.0:
+            return ("tangent", "quartic", "proximal")
+        return ("quartic", "tangent", "proximal")
+
+    def observe(self, *row: Any) -> None:
+        """Add one round: a gradient for `Linear`, (features, target) or one object for the others.
+
+        A round that is refused leaves the measure as it was.
+        """
+        if isinstance(self._history, ObjectHistory):
+            row = ([row[0]],) if len(row) == 1 else row
+        elif row and np.ndim(row[0]) > 1:
+            raise ValueError(f"observe takes one round, got an array of shape {np.shape(row[0])}; use observe_many")
+        elif self.domain.dim == 1 and row and np.size(row[0]) != 1:
+            raise ValueError(f"observe takes one round, got {np.size(row[0])} numbers; use observe_many")
+        self.observe_many(*row)
+
+    def observe_many(self, *block: Any) -> None:
+        """Add a block of rounds, with the same result to the last bit as one at a time.
+
+        Arrays may be mapped from disk: they are read in parts. If any round is refused, none is added.
+        """
+        history: Any = self._history
+        mark = history.mark()
+        try:
+            for part in self._parts(block):
+                rows = self.loss.prepare(
+                    self.domain, *part, lipschitz=self.lipschitz, on_steep=self.on_steep
+                )
+                history.add(rows)
+        except BaseException:
+            history.restore(mark)
+            raise
+
+    def _parts(self, block: tuple[Any, ...]) -> Any:
+        """Cut a long block of arrays into parts; anything else goes through as it is, to be checked whole."""
+        arrays = [a for a in block if isinstance(a, np.ndarray) and a.ndim > 0]
+        lengths = {len(a) for a in arrays}
+        single = self.domain.dim > 1 and bool(arrays) and arrays[0].ndim == 1
+        if len(arrays) != len(block) or len(lengths) != 1 or max(lengths) <= _BLOCK or single:
+            return iter([block])
+        size = lengths.pop()
+        return ([a[i : i + _BLOCK] for a in block] for i in range(0, size, _BLOCK))
+
+    def log_density(self, x: ArrayLike) -> float:
+        """Return the logarithm of the density at x, up to a constant; -inf outside the domain.
+
+        >>> import reticent as rt
+        >>> rt.Gibbs(rt.Interval(0.0, 2.0), rt.Linear(), beta=2.0, lam=1.0).log_density([0.0])
+        -1.0
+        """
+        point = vector("x", x, self.domain.dim)
+        if not self.domain.contains(point):
+            return -np.inf
+        u = self.domain.to_chart(point)
+        return -self.beta * (self._history.value(u) + 0.5 * self.lam * float(u @ u))
+
+    def draw(self, rng: Seed = None, method: str | None = None) -> Draw:
+        """Return a point drawn from the measure, with the method used and the distance of its law from exact.
+
+        `rng` is a numpy Generator, an integer seed, or None for a cryptographic generator.
+        """
+        random = generator(rng)
+        if method is not None and method not in self.methods:
+            raise ValueError(
+                f"method must be one of {', '.join(self.methods)} for {self.loss!r} on {self.domain!r}, got {method!r}"
+            )
+        if method is not None:
+            return self._finish(self._run(method, random, self.limit), method, self.limit)
+        method = self.methods[0]
+        hesitant = method == "tangent" or (method == "curved" and not getattr(self.loss, "curved", False))
+        if hesitant and self.lam > 0.0 and self.limit > _TRIES:
+            # Rejection whose acceptance may be hopeless: after a while the certified chain takes over. Accepted
+            # proposals are exact whatever came before, so the draw is exact or as far off as the chain's certificate.
+            found = self._run(method, random, _TRIES if len(self._history) < 10_000 else _TRIES // 20)
+            if found is None:
+                method = "proximal"
+                found = self._run(method, random, self.limit)
+            return self._finish(found, method, self.limit)
+        return self._finish(self._run(method, random, self.limit), method, self.limit)
+
+    def _finish(self, found: Any, method: str, limit: int) -> Draw:
+        if found is None:
+            raise WorkLimitError(
+                f"a draw by {method!r} after {self.rounds} rounds was given up: it needs more than limit={limit} proposals; "
+                "give Gibbs(..., limit=...) more, choose another of the methods "
+                f"({', '.join(self.methods)}), a larger lam or a smaller beta, or fewer dimensions"
+            )
+        point, proposals, reads, *distance = found
+        return Draw(
+            self.domain.from_chart(point), method, int(proposals), int(reads), float(distance[0]) if distance else 0.0
+        )
+
+    def _run(self, method: str, rng: np.random.Generator, limit: int) -> Any:
+        if method == "line" and isinstance(self._history, ObjectHistory):
+            return draw_on_line(self._history, self.beta, self.lam, rng)
+        return self._sampler(method).draw(rng, limit)
+
+    def _sampler(self, method: str) -> Any:
+        """Return the sampler of a method; samplers keep what they learn about the past between draws."""
+        if method not in self._samplers:
+            history: Any = self._history
+            if method == "proximal":
+                made: Any = ProximalSampler(
+                    history, self.beta, self.lam, self.distance, self._sampler("tangent")
+                )
+            else:
+                kinds = {
+                    "closed-form": GaussianSampler,
+                    "gaussian": GaussianSampler,
+                    "line": LineSampler,
+                    "curved": CurvedSampler,
+                    "quartic": KinkedSampler,
+                    "tangent": TangentSampler,
+                }
+                made = kinds[method](history, self.beta, self.lam)
+            self._samplers[method] = made
+        return self._samplers[method]

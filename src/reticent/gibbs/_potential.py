@@ -1,0 +1,212 @@
+"""Draws that only need values and subgradients of the sum of losses: exact by rejection, or certified by a proximal chain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from reticent._check import Array
+from reticent.domains import Domain
+from reticent.domains._gauss import draw_gaussian, shape
+from reticent.domains._line import line_sampler
+
+from ._mode import project_in_chart
+
+
+class Potential(Protocol):
+    """A sum of convex losses in the chart of a domain."""
+
+    @property
+    def domain(self) -> Domain:
+        """Where decisions live."""
+
+    def __len__(self) -> int:
+        """Return the number of rounds."""
+
+    def value(self, u: Array, /) -> float:
+        """Return the sum at u."""
+
+    def value_and_gradient(self, u: Array, /) -> tuple[float, Array]:
+        """Return the sum at u and a subgradient of it."""
+
+
+def _evaluate(args, x):  # type: ignore[no-untyped-def]
+    history, beta, lam = args
+    value, slope = history.value_and_gradient(np.array([x]))
+    return -beta * (value + 0.5 * lam * x * x), -beta * (float(slope[0]) + lam * x)
+
+
+# The uncompiled body of the sampler serves functions that only Python can call.
+_draw_line = line_sampler(_evaluate).py_func  # type: ignore[attr-defined]
+
+
+def draw_on_line(
+    history: Potential, beta: float, lam: float, rng: np.random.Generator
+) -> tuple[Array, int, int]:
+    """Return an exact draw in one dimension: (chart point, evaluations, rows read)."""
+    lo, hi = float(history.domain.body.lo[0]), float(history.domain.body.hi[0])
+    scale = min(hi - lo, 1.0 / math.sqrt(beta * lam) if lam > 0.0 else np.inf)
+    x, evaluations = _draw_line((history, beta, lam), lo, hi, 0.0, scale, rng)
+    return np.array([x]), evaluations, evaluations * len(history)
+
+
+@dataclass
+class Anchor:
+    """A point, the sum of losses there and its subgradient: the tangent that rejection starts from."""
+
+    z: Array
+    value: float
+    gradient: Array
+
+
+def anchor(history: Potential, z: Array) -> Anchor:
+    """Return the tangent at z."""
+    return Anchor(z, *history.value_and_gradient(z))
+
+
+def find_mode(history: Potential, beta: float, lam: float, start: Array, steps: int = 60) -> Anchor:
+    """Return a tangent near the mode by projected subgradient steps on the strongly convex sum; only speed depends on it."""
+    x = start
+    best = anchor(history, x)
+    best_value = best.value + 0.5 * lam * float(x @ x)
+    radius = history.domain.radius
+    total = np.zeros_like(x)
+    for k in range(1, steps + 1):
+        here = anchor(history, x)
+        value = here.value + 0.5 * lam * float(x @ x)
+        if value < best_value:
+            best, best_value = here, value
+        slope = here.gradient + lam * x
+        total += slope * slope
+        size = np.sqrt(total)
+        # Coordinate-wise steps that adapt to the slopes seen so far.
+        step = np.where(size > 0.0, slope / np.where(size > 0.0, size, 1.0), 0.0)
+        x = project_in_chart(history.domain, x - radius * step / math.sqrt(x.size) * 0.7 ** (k // 12))
+    return best
+
+
+def _step(
+    history: Potential, at: Anchor, beta: float, h: Array, k: float, rng: np.random.Generator, limit: int
+) -> tuple[Array | None, int]:
+    """Draw exactly from exp(-beta F(x) + h.x - k|x|^2/2) on the body by rejection from the tangent at `at`.
+
+    Returns (point or None after `limit` proposals, proposals). F lies above its tangent, so the acceptance
+    probability exp(-beta (F(x) - tangent)) is at most 1.
+    """
+    d = h.size
+    body = shape(history.domain.body)
+    tilted = h - beta * at.gradient
+    P = k * np.eye(d)
+    out = np.empty(d)
+    for count in range(1, limit + 1):
+        if draw_gaussian(rng, tilted, P, k, body, 1_000_000, out) < 0:
+            return None, count
+        gap = history.value(out) - at.value - float(at.gradient @ (out - at.z))
+        if rng.standard_exponential() >= beta * gap:
+            return out.copy(), count
+    return None, limit
+
+
+class TangentSampler:
+    """Exact draws by rejection from one tangent near the mode: good while the losses bend little beside lam."""
+
+    def __init__(self, history: Potential, beta: float, lam: float) -> None:
+        self.history, self.beta, self.lam = history, beta, lam
+        self.at: Anchor | None = None
+        self.counted = 0
+
+    def prepare(self) -> Anchor:
+        """Return the tangent at a point near the mode, found again when the past has grown by a tenth."""
+        n = len(self.history)
+        if self.at is None or n > 1.1 * self.counted:
+            start = np.zeros(self.history.domain.chart_dim) if self.at is None else self.at.z
+            self.at, self.counted = find_mode(self.history, self.beta, self.lam, start), n
+            self._exact = n
+        elif n != self._exact:
+            self.at, self._exact = anchor(self.history, self.at.z), n
+        return self.at
+
+    def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
+        """Return (chart point, proposals, rows read), or None after `limit` proposals."""
+        at = self.prepare()
+        k = self.beta * self.lam
+        point, count = _step(self.history, at, self.beta, np.zeros(at.z.size), k, rng, limit)
+        return None if point is None else (point, count, (count + 1) * len(self.history))
+
+
+class ProximalSampler:
+    """Certified draws: a chain of exact proximal steps, as many as the requested distance takes (docs/theory.md, S11)."""
+
+    PILOTS = 24
+
+    def __init__(self, history: Potential, beta: float, lam: float, distance: float, tangent: TangentSampler) -> None:
+        if lam <= 0.0:
+            raise ValueError(
+                f"the proximal sampler contracts only for lam > 0, got lam={lam!r}; give the measure a regulariser"
+            )
+        self.history, self.beta, self.lam = history, beta, lam
+        self.target = distance
+        self.tangent = tangent
+        self.step_size = 0.0
+        self.tuned_at = -1
+
+    def steps(self, h: float) -> int:
+        """Return how many steps of size h bring the chain within w = target sqrt(h) of the measure, and one more."""
+        w = self.target * math.sqrt(h)
+        return 1 + max(1, math.ceil(math.log(max(self.history.domain.diameter / w, 1.0)) / math.log1p(h * self.beta * self.lam)))
+
+    def distance(self, h: float, steps: int) -> float:
+        """Return the certified GDP distance after `steps` steps from anywhere."""
+        w = self.history.domain.diameter * (1.0 + h * self.beta * self.lam) ** -(steps - 1)
+        return w / math.sqrt(h)
+
+    def _move(self, x: Array, h: float, rng: np.random.Generator, limit: int) -> tuple[Array | None, int]:
+        y = x + math.sqrt(h) * rng.standard_normal(x.size)
+        at = anchor(self.history, project_in_chart(self.history.domain, y))
+        return _step(self.history, at, self.beta, y / h, self.beta * self.lam + 1.0 / h, rng, limit)
+
+    def tune(self) -> None:
+        """Choose the step size by pilot steps with randomness of their own: it may depend on the data, never on the chain."""
+        n = len(self.history)
+        if self.step_size > 0.0 and n <= 1.5 * self.tuned_at:
+            return
+        pilot = np.random.Generator(np.random.PCG64(n))
+        x = self.tangent.prepare().z.copy()
+        h = 1.0 / (self.beta * self.lam)
+        best_cost, best_h = math.inf, h
+        for _ in range(60):
+            tries = done = 0
+            place = x
+            for _ in range(self.PILOTS):
+                moved, count = self._move(place, h, pilot, 20)
+                tries += count
+                done += moved is not None
+                place = place if moved is None else moved
+            # Work per draw: steps times (one pass for the tangent and one per proposal).
+            cost = self.steps(h) * (1.0 + tries / done) if done >= self.PILOTS // 2 else math.inf
+            if cost < best_cost:
+                best_cost, best_h = cost, h
+            elif math.isfinite(best_cost) and cost > 2.0 * best_cost:
+                break
+            h /= 4.0
+        self.step_size, self.tuned_at = best_h, n
+
+    def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int, float] | None:
+        """Return (chart point, proposals, rows read, distance), or None if more than `limit` proposals are needed."""
+        self.tune()
+        h = self.step_size
+        steps = self.steps(h)
+        if steps > limit:
+            return None
+        x = self.tangent.prepare().z
+        proposals = 0
+        for _ in range(steps):
+            moved, count = self._move(x, h, rng, limit - proposals)
+            proposals += count
+            if moved is None or proposals >= limit:
+                return None
+            x = moved
+        return x, proposals, (proposals + steps) * len(self.history), self.distance(h, steps)
