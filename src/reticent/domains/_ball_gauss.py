@@ -43,7 +43,7 @@ def log_kummer(a: float, x: float) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def _depth_density(args, depth):  # type: ignore[no-untyped-def]
+def _depth_density(args, depth):
     """Log density of the distance below the cap, and its slope.
 
     `depth` = R - (component along h); the other d - 1 = 2a coordinates are integrated out.
@@ -61,7 +61,7 @@ _draw_depth = line_sampler(_depth_density)
 
 
 @njit(cache=True, error_model="numpy")
-def _draw_truncated_gamma(rng, a: float, x: float) -> float:  # type: ignore[no-untyped-def]
+def _draw_truncated_gamma(rng, a, x):
     """w in [0, x] with density proportional to w^(a-1) exp(-w)."""
     if x > a:
         while True:
@@ -81,7 +81,7 @@ def _draw_truncated_gamma(rng, a: float, x: float) -> float:  # type: ignore[no-
 
 
 @njit(cache=True, error_model="numpy")
-def draw_ball(rng, h, k, radius, out):  # type: ignore[no-untyped-def]
+def draw_ball(rng, h, k, radius, out):
     """Fill `out` with a draw from exp(h.x - k|x|^2/2) on |x| <= radius, for dimension >= 2."""
     d = out.size
     norm = 0.0

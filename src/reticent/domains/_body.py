@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from reticent._check import Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Body:
-    """A ball of radius `radius` around 0, or else the points `u` with `A @ u <= b`.
+class Body(NamedTuple):
+    """A ball of radius `radius` around 0, or else the points `u` with `A @ u <= b`; compiled kernels take it as it is.
 
-    All arrays are C-contiguous and read-only. `A` has rows of length 1. `lo` and `hi` bound the body
+    All arrays are C-contiguous and read-only. `A` has rows of length 1; `box` says that each involves one coordinate only. `lo` and `hi` bound the body
     coordinate by coordinate. `suffix[c, k]` is a lower bound of `A[c, k+1:] @ u[k+1:]` over the body.
 
     >>> from reticent.domains import Interval
@@ -23,6 +22,7 @@ class Body:
     """
 
     ball: bool
+    box: bool
     dim: int
     radius: float
     A: Array
@@ -68,6 +68,7 @@ def box_body(half: Array, radius: float) -> Body:
     tail = -np.tril(np.ones((dim, dim)), -1) * half[:, None]
     return Body(
         ball=False,
+        box=True,
         dim=dim,
         radius=radius,
         A=read_only(np.vstack([eye, -eye])),
@@ -88,6 +89,7 @@ def ball_body(dim: int, radius: float) -> Body:
         return box_body(np.array([radius]), radius)
     return Body(
         ball=True,
+        box=False,
         dim=dim,
         radius=radius,
         A=read_only(np.zeros((0, dim))),

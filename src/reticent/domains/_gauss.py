@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from reticent._check import Array
 
+from ._ball_gauss import draw_ball
 from ._body import Body
 from ._gauss_ball import ball_envelope, ball_propose
 from ._gauss_polytope import polytope_envelope, polytope_propose
-
-
-class Shape(NamedTuple):
-    """A body as a tuple that compiled kernels take; the fields are those of `Body`."""
-
-    ball: bool
-    radius: float
-    A: Array
-    b: Array
-    suffix: Array
-    lo: Array
-    hi: Array
+from ._normal import draw_scaled
 
 
 class Envelope(NamedTuple):
@@ -37,13 +27,8 @@ class Envelope(NamedTuple):
     log_mass: float
 
 
-def shape(body: Body) -> Shape:
-    """Return `body` in the form that compiled kernels take."""
-    return Shape(body.ball, body.radius, body.A, body.b, body.suffix, body.lo, body.hi)
-
-
 @njit(cache=True, error_model="numpy")
-def envelope(h, P, floor, body):  # type: ignore[no-untyped-def]
+def envelope(h, P, floor, body):
     """An `Envelope` of exp(h.x - x'Px/2) on the body; every eigenvalue of P is at least `floor` >= 0."""
     if body.ball:
         kind, vectors, matrix, scalars, log_mass = ball_envelope(h, P, floor, body.radius)
@@ -60,13 +45,11 @@ def envelope(h, P, floor, body):  # type: ignore[no-untyped-def]
     )
     scalars = np.zeros(1)
     scalars[0] = bound
-    return Envelope(
-        1 if sequential else 0, vectors, matrix, scalars, extra, log_mass + 0.5 * extra * body.radius**2
-    )
+    return Envelope(1 if sequential else 0, vectors, matrix, scalars, extra, log_mass + 0.5 * extra * body.radius**2)
 
 
 @njit(cache=True, error_model="numpy")
-def propose(rng, env, body, out):  # type: ignore[no-untyped-def]
+def propose(rng, env, body, out):
     """Fill `out` with a draw from the envelope; return log(f / envelope) <= 0 there, -inf outside the body."""
     if body.ball:
         return ball_propose(rng, env.kind, env.vectors, env.matrix, env.scalars, body.radius, out)
@@ -82,8 +65,32 @@ def propose(rng, env, body, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def draw_gaussian(rng, h, P, floor, body, limit, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with an exact draw; return the number of proposals, or -1 if `limit` of them were rejected."""
+def _draw_coordinates(rng, h, k, lo, hi, out):
+    """Fill `out` with independent coordinates of density exp(h x - k x^2/2) on [lo, hi], k >= 0."""
+    for j in range(out.size):
+        reach = max(abs(lo[j]), abs(hi[j]))
+        if k[j] * reach * reach >= 0.1:
+            scale = 1.0 / np.sqrt(k[j])
+            out[j] = draw_scaled(rng, (lo[j] - h[j] / k[j]) / scale, lo[j], hi[j], scale)
+            continue
+        # Nearly flat or exactly so: an exponential, kept with probability exp(-k x^2/2) >= 0.95.
+        width = hi[j] - lo[j]
+        rate = abs(h[j])
+        while True:
+            if rate * width < 1e-9:
+                step = width * rng.random()
+                excess = rate * step
+            else:
+                step = -np.log1p(rng.random() * np.expm1(-rate * width)) / rate
+                excess = 0.0
+            x = hi[j] - step if h[j] > 0.0 else lo[j] + step
+            if rng.standard_exponential() >= excess + 0.5 * k[j] * x * x:
+                out[j] = min(max(x, lo[j]), hi[j])
+                break
+
+
+@njit(cache=True, error_model="numpy")
+def _draw_general(rng, h, P, floor, body, limit, out):
     env = envelope(h, P, floor, body)
     for count in range(1, limit + 1):
         weight = propose(rng, env, body, out)
@@ -92,4 +99,27 @@ def draw_gaussian(rng, h, P, floor, body, limit, out):  # type: ignore[no-untype
     return -1
 
 
-Kernel = Any
+def separable(P: Array, body: Body) -> bool:
+    """Say whether a Gaussian of precision P is drawn in closed form: isotropic on a ball, diagonal on a box."""
+    diagonal = np.diag(P)
+    if not (body.ball or body.box) or np.any(P - np.diag(diagonal)):
+        return False
+    return body.box or bool(np.ptp(diagonal) == 0.0)
+
+
+def draw_gaussian(
+    rng: np.random.Generator, h: Array, P: Array, floor: float, body: Body, limit: int
+) -> tuple[Array, int] | None:
+    """Return an exact draw from exp(h.x - x'Px/2) on the body and the proposals it took, or None after `limit`.
+
+    `floor` >= 0 is a lower bound of the eigenvalues of P.
+    """
+    out = np.empty(body.dim)
+    if body.box and separable(P, body):
+        _draw_coordinates(rng, h, np.diag(P).copy(), body.lo, body.hi, out)
+        return out, 1
+    if body.ball and separable(P, body):
+        draw_ball(rng, h, float(P[0, 0]), body.radius, out)
+        return out, 1
+    count = int(_draw_general(rng, h, P, floor, body, limit, out))
+    return None if count < 0 else (out, count)

@@ -19,7 +19,7 @@ PLAIN, TILTED, CAP, ROUND = range(4)
 
 
 @njit(cache=True, error_model="numpy")
-def _multiplier(p, h2, radius2, extra):  # type: ignore[no-untyped-def]
+def _multiplier(p, h2, radius2, extra):
     """The nu >= 0 with sum h2/(p+nu)^2 + extra * sum 1/(p+nu) = radius2, or 0 if the sum is smaller at 0."""
     low, high = 0.0, 0.0
     for i in range(p.size):
@@ -45,7 +45,7 @@ def _multiplier(p, h2, radius2, extra):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _cap_log_mass(p, n2, nu, flat, radius):  # type: ignore[no-untyped-def]
+def _cap_log_mass(p, n2, nu, flat, radius):
     """Log mass of the cap envelope, relative to f at the constrained mode; n2 are squared coordinates of the normal."""
     alpha = 0.0
     log_det = 0.0
@@ -61,7 +61,7 @@ def _cap_log_mass(p, n2, nu, flat, radius):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _round_log_mass(h, k, radius):  # type: ignore[no-untyped-def]
+def _round_log_mass(h, k, radius):
     """Log of the integral of exp(h.x - k|x|^2/2) over the ball, by the trapezoid rule: to compare envelopes only."""
     d = h.size
     a = 0.5 * (d - 1)
@@ -93,7 +93,7 @@ def _round_log_mass(h, k, radius):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def ball_envelope(h, P, floor, radius):  # type: ignore[no-untyped-def]
+def ball_envelope(h, P, floor, radius):
     """Choose an envelope: (kind, vectors (4, d), matrix (d, d), scalars (4,), log mass).
 
     `floor` is a known lower bound of the eigenvalues of P (0 if none is known).
@@ -191,7 +191,7 @@ def ball_envelope(h, P, floor, radius):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def ball_propose(rng, kind, vectors, W, scalars, radius, out):  # type: ignore[no-untyped-def]
+def ball_propose(rng, kind, vectors, W, scalars, radius, out):
     """Fill `out` with a point of the envelope; return log(f / envelope) there, -inf outside the ball."""
     d = out.size
     if kind == ROUND:

@@ -1,4 +1,4 @@
-"""The envelope of a Gaussian restricted to a polytope: coordinate after coordinate, with tilted means (docs/theory.md, S5).
+"""The envelope of a Gaussian on a polytope: coordinate after coordinate, with tilted means (docs/theory.md, S5).
 
 This is minimax tilting (Botev 2017) for general slices. Coordinate k is a truncated normal on an interval that
 contains the slice of the polytope above the coordinates drawn so far; the log weight of a whole path is concave
@@ -19,7 +19,7 @@ NEGLIGIBLE = 1e-13  # coefficients of unit rows below this are rounding; the fin
 
 
 @njit(cache=True, error_model="numpy")
-def _slice(A, b, suffix, used, k):  # type: ignore[no-untyped-def]
+def _slice(A, b, suffix, used, k):
     """The interval that coordinate k is confined to, and which rows confine it; `used` are partial sums A x."""
     low, high = -np.inf, np.inf
     low_row, high_row = -1, -1
@@ -37,7 +37,7 @@ def _slice(A, b, suffix, used, k):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _step(low, high, scale, rho):  # type: ignore[no-untyped-def]
+def _step(low, high, scale, rho):
     """(a, log mass + a^2/2 with a the end anchored at, densities at the two ends over the mass) of one coordinate.
 
     The coordinate, in units of `scale`, is normal given that it lies between rho + low/scale and rho + high/scale.
@@ -60,14 +60,14 @@ def _step(low, high, scale, rho):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _weight(delta, z0, rho, anchor, level):  # type: ignore[no-untyped-def]
+def _weight(delta, z0, rho, anchor, level):
     """The log weight of one coordinate: -delta (z0 + delta/2) + (tau^2 - anchor^2)/2 + level, tau = rho + delta."""
     tau = rho + delta
     return -delta * (z0 + 0.5 * delta) + 0.5 * (tau - anchor) * (tau + anchor) + level
 
 
 @njit(cache=True, error_model="numpy")
-def _path(A, b, suffix, L, z0, mu, fixed, x):  # type: ignore[no-untyped-def]
+def _path(A, b, suffix, L, z0, mu, fixed, x):
     """Follow the means of the tilted coordinates (or the given x): psi and its gradient in the normal coordinates."""
     d = mu.size
     delta = np.zeros(d)
@@ -115,7 +115,7 @@ def _path(A, b, suffix, L, z0, mu, fixed, x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _inside_chance(A, b, W, mean):  # type: ignore[no-untyped-def]
+def _inside_chance(A, b, W, mean):
     """A lower bound of the chance that the unrestricted Gaussian falls into the polytope."""
     outside = 0.0
     for c in range(b.size):
@@ -130,7 +130,7 @@ def _inside_chance(A, b, W, mean):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def polytope_envelope(h, P, A, b, suffix, lo, hi):  # type: ignore[no-untyped-def]
+def polytope_envelope(h, P, A, b, suffix, lo, hi):
     """(sequential?, vectors (2, d), matrix (d, d), bound on psi, log mass) of f(x) = exp(h.x - x'Px/2); P definite."""
     d = h.size
     W = inverse_cholesky(P)
@@ -194,7 +194,7 @@ def polytope_envelope(h, P, A, b, suffix, lo, hi):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, error_model="numpy")
-def polytope_propose(rng, sequential, vectors, matrix, bound, A, b, suffix, out):  # type: ignore[no-untyped-def]
+def polytope_propose(rng, sequential, vectors, matrix, bound, A, b, suffix, out):
     """Fill `out` with a point of the envelope; return log(f / envelope) there, -inf outside the polytope."""
     d = out.size
     weight = 0.0

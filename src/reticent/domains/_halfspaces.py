@@ -16,9 +16,7 @@ def unit_rows(A: Array, b: Array) -> tuple[Array, Array]:
     """
     top = np.abs(A).max(axis=1, initial=0.0)
     for i in np.flatnonzero(top == 0):
-        raise ValueError(
-            f"each row of A must have an entry other than 0, got only zeros in row {i}; leave it out"
-        )
+        raise ValueError(f"each row of A must have an entry other than 0, got only zeros in row {i}; leave it out")
     norms = top * np.linalg.norm(A / top[:, None], axis=1)
     return A / norms[:, None], b / norms
 

@@ -9,7 +9,7 @@ from numba import njit
 
 
 @njit(cache=True, error_model="numpy")
-def inverse_cholesky(P):  # type: ignore[no-untyped-def]
+def inverse_cholesky(P):
     """W lower triangular with W P W' = I, so that W'z has precision P for a standard normal z."""
     d = P.shape[0]
     C = np.zeros((d, d))
@@ -36,7 +36,7 @@ def inverse_cholesky(P):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def lower_times(W, v):  # type: ignore[no-untyped-def]
+def lower_times(W, v):
     """W v for a lower triangular W."""
     d = v.size
     out = np.empty(d)
@@ -49,7 +49,7 @@ def lower_times(W, v):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def lower_transposed_times(W, v):  # type: ignore[no-untyped-def]
+def lower_transposed_times(W, v):
     """W' v for a lower triangular W."""
     d = v.size
     out = np.zeros(d)
@@ -60,7 +60,7 @@ def lower_transposed_times(W, v):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def dot(u, v):  # type: ignore[no-untyped-def]
+def dot(u, v):
     """u . v, added up in order."""
     s = 0.0
     for i in range(u.size):
@@ -69,7 +69,7 @@ def dot(u, v):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def quadratic(P, v):  # type: ignore[no-untyped-def]
+def quadratic(P, v):
     """v' P v."""
     s = 0.0
     for i in range(v.size):
@@ -79,7 +79,7 @@ def quadratic(P, v):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def times(P, v):  # type: ignore[no-untyped-def]
+def times(P, v):
     """P v."""
     out = np.empty(P.shape[0])
     for i in range(P.shape[0]):

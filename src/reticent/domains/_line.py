@@ -32,7 +32,7 @@ def line_sampler(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @njit(cache=True, error_model="numpy")
-    def draw(args, lo, hi, guess, scale, rng):  # type: ignore[no-untyped-def]
+    def draw(args, lo, hi, guess, scale, rng):
         scale = min(max(scale, 1e-300), hi - lo)
         x = min(max(guess, lo), hi)
         f, g = evaluate(args, x)
@@ -153,4 +153,4 @@ def line_sampler(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             if rng.standard_exponential() >= fs[i] + slope * (x - xs[i]) - f:
                 return x, evaluations
 
-    return draw  # type: ignore[no-any-return]
+    return draw

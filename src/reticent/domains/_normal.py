@@ -49,7 +49,7 @@ def log_mass(a: float, b: float) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def _draw_tail(rng, a: float, width: float) -> float:  # type: ignore[no-untyped-def]
+def _draw_tail(rng, a, width):
     """N - a for a standard normal N given a <= N <= a + width, for a >= 0 (docs/theory.md, S1)."""
     if width * (a + 0.5 * width) < 1.5:
         while True:  # flat enough: uniform proposals
@@ -67,7 +67,7 @@ def _draw_tail(rng, a: float, width: float) -> float:  # type: ignore[no-untyped
 
 
 @njit(cache=True, error_model="numpy")
-def draw_scaled(rng, a: float, low: float, high: float, scale: float) -> float:  # type: ignore[no-untyped-def]
+def draw_scaled(rng, a, low, high, scale):
     """x in [low, high] with (x - low)/scale + a a truncated standard normal: exact by rejection.
 
     The result is reckoned from the end next to the mode, so it keeps its accuracy however far out a is.
@@ -89,7 +89,7 @@ def draw_scaled(rng, a: float, low: float, high: float, scale: float) -> float: 
 
 
 @njit(cache=True, error_model="numpy")
-def draw_normal(rng, a: float, b: float) -> float:  # type: ignore[no-untyped-def]
+def draw_normal(rng, a, b):
     """A standard normal given a <= N <= b, exactly; a < b may be infinite, not both."""
     if a == -np.inf:
         return -draw_scaled(rng, -b, -b, np.inf, 1.0)

@@ -155,6 +155,7 @@ class Polytope(Domain):
         rows = np.vstack([self._rows, implied])
         return Body(
             ball=False,
+            box=bool(((rows != 0.0).sum(axis=1) == 1).all()),
             dim=self._dim,
             radius=self._radius,
             A=read_only(rows),

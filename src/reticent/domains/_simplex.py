@@ -27,9 +27,7 @@ class Simplex(Domain):
     def __init__(self, dim: int) -> None:
         """Take the number of entries, at least 2."""
         n = integer("dim", dim, least=2)
-        super().__init__(
-            np.full(n, 1 / n), radius=math.sqrt(1 - 1 / n), diameter=math.sqrt(2), chart_dim=n - 1
-        )
+        super().__init__(np.full(n, 1 / n), radius=math.sqrt(1 - 1 / n), diameter=math.sqrt(2), chart_dim=n - 1)
         # Column k of the (Helmert) basis is scale[k] * (1, ..., 1, -ones[k], 0, ..., 0), with ones[k] ones.
         self._ones = np.arange(n - 1, 0, -1).astype(np.float64)
         self._scale = 1 / np.sqrt(self._ones * (self._ones + 1))
@@ -105,6 +103,7 @@ class Simplex(Domain):
         rows /= size[:, None]
         return Body(
             ball=False,
+            box=n == 2,
             dim=n - 1,
             radius=self._radius,
             A=read_only(rows),

@@ -1,6 +1,6 @@
 """The Gibbs measure of a stream of convex losses, and draws from it that are exact or certified."""
 
-from ._draw import Draw, WorkLimitError
+from ._draw import Draw
 from ._measure import Gibbs
 
-__all__ = ["Draw", "Gibbs", "WorkLimitError"]
+__all__ = ["Draw", "Gibbs"]

@@ -1,4 +1,4 @@
-"""The envelope around a quartic bound: radial when the mode is well inside the body, a Gaussian on the body when not."""
+"""The envelope around a quartic bound: radial when the mode is well inside the body, else a Gaussian on the body."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from reticent._check import Array
 from reticent.domains import Domain
-from reticent.domains._gauss import Envelope, envelope, shape
+from reticent.domains._gauss import Envelope, envelope
 
 from ._radial import Radial, radial_envelope, radial_tail
 
@@ -38,7 +38,7 @@ def best_core(q: Quartic, quartic: float, z: Array, strength: float, domain: Dom
     kappa = strength / float(values[-1])
     # Masses are those in the chart: a whitened radius has a sphere of directions and a determinant with it.
     sphere = math.log(2.0) + 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d) - 0.5 * float(np.log(values).sum())
-    body = shape(domain.body)
+    body = domain.body
     linear = q.whiten @ q.slope
     radial = radial_envelope(d, q.level, slope, cubic, quartic, kappa)
     best: Core | None = None

@@ -1,4 +1,4 @@
-"""Exact draws for curved losses: a Gaussian from lower bounds of the curvature, corrected by thinning (docs/theory.md, S7)."""
+"""Exact draws for curved losses: a Gaussian below their curvature, corrected by thinning (docs/theory.md, S7)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._thinning import lower_factor, survives, upper_factor
 
 
 @njit(cache=True, error_model="numpy")
-def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vectors, offsets, totals, limit, out):  # type: ignore[no-untyped-def]
+def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vectors, offsets, totals, limit, out):
     """Fill `out` with a draw; return (proposals, rows read, accepted?), giving up after `limit` proposals."""
     z, gradient, hessian, floor, extent = summary
     d = z.size
@@ -58,9 +58,7 @@ def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vector
                     continue
                 cap *= tighter
                 share = keep
-        kept, read = survives(
-            rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share
-        )
+        kept, read = survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share)
         reads += read
         if kept:
             return count, reads, True
@@ -95,7 +93,7 @@ class CurvedSampler:
                 -1.0 if most is None else most,
                 self.beta,
                 self.lam,
-                history.body,
+                history.domain.body,
                 history.summary,
                 columns.vectors,
                 columns.offsets,
@@ -114,7 +112,7 @@ class CurvedSampler:
         return None
 
     def _recentre_if_far(self) -> None:
-        """Move the reference point when the past has grown and the Newton step at it is longer than the peak is wide."""
+        """Move the reference point when the past has grown and a Newton step leads far, beside the width of the peak."""
         n = len(self.history)
         if n < 1.05 * self.centred_at or n == self.centred_at:
             return

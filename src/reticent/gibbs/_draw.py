@@ -1,4 +1,4 @@
-"""What a draw returns, and what it says when it gives up."""
+"""What a draw returns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,3 @@ class Draw:
     proposals: int
     losses_read: int
     distance: float = 0.0
-
-
-class WorkLimitError(RuntimeError):
-    """A draw was given up: it needed more work than the stated limit, and nothing uncertified is returned."""

@@ -9,7 +9,6 @@ from numba import njit
 
 from reticent._check import Array
 from reticent.domains import Domain
-from reticent.domains._gauss import Shape, shape
 from reticent.losses import GeneralisedLinear, Rows
 
 from ._columns import Columns
@@ -32,7 +31,7 @@ class Summary(NamedTuple):
 
 
 @njit(cache=True, error_model="numpy")
-def _ingest(code, parameter, curved, vectors, offsets, totals, start, body, summary):  # type: ignore[no-untyped-def]
+def _ingest(code, parameter, curved, vectors, offsets, totals, start, body, summary):
     """Add the rows from `start` on to the summary, one after the other."""
     z, gradient, hessian, floor, extent = summary
     d = z.size
@@ -63,7 +62,7 @@ def _ingest(code, parameter, curved, vectors, offsets, totals, start, body, summ
 
 
 @njit(cache=True, error_model="numpy")
-def _value(code, parameter, vectors, offsets, x):  # type: ignore[no-untyped-def]
+def _value(code, parameter, vectors, offsets, x):
     total = 0.0
     for i in range(offsets.size):
         m = offsets[i]
@@ -74,7 +73,7 @@ def _value(code, parameter, vectors, offsets, x):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, error_model="numpy")
-def _slopes(code, parameter, margins, slopes, bends):  # type: ignore[no-untyped-def]
+def _slopes(code, parameter, margins, slopes, bends):
     for i in range(margins.size):
         slopes[i] = dphi(code, parameter, margins[i])
         bends[i] = d2phi(code, parameter, margins[i])
@@ -99,11 +98,6 @@ class RowHistory:
         """Return the number of rounds."""
         return len(self.columns)
 
-    @property
-    def body(self) -> Shape:
-        """The body in the form that kernels take."""
-        return shape(self.domain.body)
-
     def add(self, rows: Rows) -> None:
         """Store rows and update the summary."""
         start = len(self.columns)
@@ -119,7 +113,7 @@ class RowHistory:
             columns.offsets,
             columns.totals,
             start,
-            self.body,
+            self.domain.body,
             self.summary,
         )
 

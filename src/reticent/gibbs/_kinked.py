@@ -1,4 +1,4 @@
-"""Exact draws for kinked losses in two dimensions and more, from a quartic bound and two stages of rejection (docs/theory.md, S8-S10)."""
+"""Exact draws for kinked losses in d >= 2: a quartic bound and two stages of rejection (docs/theory.md, S8-S10)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._radial import draw_radius, draw_tail
 
 
 @njit(cache=True, error_model="numpy")
-def _in_body(body, x):  # type: ignore[no-untyped-def]
+def _in_body(body, x):
     if body.ball:
         square = 0.0
         for j in range(x.size):
@@ -30,12 +30,12 @@ def _in_body(body, x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _minorant(a, v):  # type: ignore[no-untyped-def]
+def _minorant(a, v):
     return a[0] + v * (a[1] + v * (a[2] + v * (a[3] - v * a[4])))
 
 
 @njit(cache=True, error_model="numpy")
-def _largest_gap(a, critical, edge, reach):  # type: ignore[no-untyped-def]
+def _largest_gap(a, critical, edge, reach):
     """The largest (v - edge)_+ - p(v) over |v| <= reach, in scaled units."""
     best = 0.0
     for end in (-reach, reach):
@@ -48,7 +48,7 @@ def _largest_gap(a, critical, edge, reach):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):  # type: ignore[no-untyped-def]
+def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):
     """Toss the coin exp(-beta sum_i [h_i(v) - s p_i(v/s)]); return (kept?, rows read)."""
     d = u.size
     size = 0.0
@@ -72,7 +72,7 @@ def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):  # type: igno
                 gap = max(reach - low, 0.0)
             rates[k] = gap
             total += rows * gap
-    waiting = offsets.size - q.count
+    waiting = offsets.size - q.rows
     fresh = 0.0
     if waiting > 0:
         fresh = rates[bins] * size / q.scale
@@ -93,10 +93,12 @@ def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):  # type: igno
             k += 1
         if k < bins:
             first = q.starts[k]
-            i = np.int64(q.order[first + min(int(rng.random() * (q.starts[k + 1] - first)), q.starts[k + 1] - first - 1)])
+            i = np.int64(
+                q.order[first + min(int(rng.random() * (q.starts[k + 1] - first)), q.starts[k + 1] - first - 1)]
+            )
             bound = rates[k]
         elif waiting > 0:
-            i = q.count + min(int(rng.random() * waiting), waiting - 1)
+            i = q.rows + min(int(rng.random() * waiting), waiting - 1)
             bound = fresh
         else:
             continue  # rounding of the last partial sum
@@ -114,7 +116,7 @@ def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):  # type: igno
 
 
 @njit(cache=True, error_model="numpy")
-def _polynomial(q, w):  # type: ignore[no-untyped-def]
+def _polynomial(q, w):
     """The quartic lower bound of the potential, less its value at z, at whitened coordinates w."""
     d = w.size
     size = q.quartic.shape[0]
@@ -141,7 +143,7 @@ def _polynomial(q, w):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def quartic_draw(rng, beta, lam, body, q, core, vectors, offsets, z, newest_norm, limit, out):  # type: ignore[no-untyped-def]
+def quartic_draw(rng, beta, lam, body, q, core, vectors, offsets, z, newest_norm, limit, out):
     """Fill `out` with a draw; return (proposals, rows read, accepted?)."""
     d = z.size
     w, u = np.empty(d), np.empty(d)

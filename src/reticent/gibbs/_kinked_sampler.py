@@ -39,7 +39,7 @@ class KinkedSampler:
         """Return (chart point, proposals, rows read), or None after `limit` proposals."""
         history = self.history
         columns = history.columns
-        if self.built is None or len(history) > _GROWTH * self.built[0].count:
+        if self.built is None or len(history) > _GROWTH * self.built[0].rows:
             self._build()
         out = np.empty(history.domain.chart_dim)
         proposals = reads = 0
@@ -48,7 +48,7 @@ class KinkedSampler:
                 return None
             bound, core = self.built
             tried, read, done = quartic_draw(
-                rng, self.beta, self.lam, history.body, bound, core,
+                rng, self.beta, self.lam, history.domain.body, bound, core,
                 columns.vectors, columns.offsets, history.summary.z, float(history.summary.extent[0]),
                 min(self.PATIENCE, limit - proposals), out,
             )  # fmt: skip
@@ -57,12 +57,14 @@ class KinkedSampler:
             self.wasted += (tried - done) * bound.quartic.size + 20 * read
             if done:
                 return out, proposals, reads
-            stale = len(history) > bound.count
+            stale = len(history) > bound.rows
             if stale and self.wasted > 100.0 * len(history):
                 self._build()
         return None
 
     def _build(self) -> None:
+        if not len(self.history):
+            return
         bend = self._recentre()
         history = self.history
         self.built = None

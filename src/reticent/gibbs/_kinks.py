@@ -14,7 +14,7 @@ _RATIO = 4  # a level is merged into the one before it unless that is this many 
 
 
 @njit(cache=True, error_model="numpy")
-def _sum_at(args, x):  # type: ignore[no-untyped-def]
+def _sum_at(args, x):
     """The sum of the losses at x, less its value at lo, and its slope on the left of x."""
     lo, slope, bend, breaks, prefix, starts = args
     w = x - lo
@@ -40,7 +40,7 @@ def _sum_at(args, x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _log_density(args, x):  # type: ignore[no-untyped-def]
+def _log_density(args, x):
     beta, lam, parts = args
     value, slope = _sum_at(parts, x)
     return -beta * (value + 0.5 * lam * x * x), -beta * (slope + lam * x)
@@ -50,7 +50,7 @@ _draw_line = line_sampler(_log_density)
 
 
 @njit(cache=True, error_model="numpy")
-def _breaks(vectors, offsets, lo, hi, points, slopes, bends, ends, base, out, jumps):  # type: ignore[no-untyped-def]
+def _breaks(vectors, offsets, lo, hi, points, slopes, bends, ends, base, out, jumps):
     """Write the breaks of each row between lo and hi; add the slopes and curvatures just above lo; return how many."""
     count = 0
     for i in range(offsets.size):
@@ -74,7 +74,7 @@ def _breaks(vectors, offsets, lo, hi, points, slopes, bends, ends, base, out, ju
 
 
 @njit(cache=True, error_model="numpy")
-def _fill(breaks, jumps, prefix, start, lo):  # type: ignore[no-untyped-def]
+def _fill(breaks, jumps, prefix, start, lo):
     """Prefix sums over one sorted level."""
     j = jk = q = qk = qkk = 0.0
     for i in range(start, breaks.size):

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reticent._check import integer, positive, vector
+from reticent._errors import WorkLimitError
 from reticent._random import Seed, generator
 from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss, Squared
 
 from ._curved import CurvedSampler
-from ._draw import Draw, WorkLimitError
+from ._draw import Draw
 from ._history import RowHistory
 from ._kinked_sampler import KinkedSampler
 from ._kinks import LineSampler
@@ -65,8 +66,8 @@ class Gibbs:
     ) -> None:
         """Start with no losses.
 
-        `lipschitz` bounds the slope of every round (`on_steep` says what happens to steeper ones); `distance` is asked of
-        draws that are not exact, as a GDP number; `limit` is the most proposals that one draw may take.
+        `lipschitz` bounds the slope of every round (`on_steep` says what happens to steeper ones); `distance` is asked
+        of draws that are not exact, as a GDP number; `limit` is the most proposals that one draw may take.
         """
         if not isinstance(domain, Domain):
             raise ValueError(f"domain must be one of the bodies of reticent.domains, got {domain!r}")
@@ -103,7 +104,7 @@ class Gibbs:
         one = self.domain.chart_dim == 1
         history = self._history
         if isinstance(history, QuadraticHistory):
-            exact = GaussianSampler(history, self.beta, self.lam).separable()
+            exact = GaussianSampler(history, self.beta, self.lam).closed_form()
             return ("closed-form",) if exact else ("gaussian",)
         if isinstance(history, ObjectHistory):
             return ("line", "tangent", "proximal") if one else ("tangent", "proximal")
@@ -139,9 +140,7 @@ class Gibbs:
         mark = history.mark()
         try:
             for part in self._parts(block):
-                rows = self.loss.prepare(
-                    self.domain, *part, lipschitz=self.lipschitz, on_steep=self.on_steep
-                )
+                rows = self.loss.prepare(self.domain, *part, lipschitz=self.lipschitz, on_steep=self.on_steep)
                 history.add(rows)
         except BaseException:
             history.restore(mark)
@@ -180,30 +179,39 @@ class Gibbs:
             raise ValueError(
                 f"method must be one of {', '.join(self.methods)} for {self.loss!r} on {self.domain!r}, got {method!r}"
             )
-        if method is not None:
-            return self._finish(self._run(method, random, self.limit), method, self.limit)
-        method = self.methods[0]
-        hesitant = method == "tangent" or (method == "curved" and not getattr(self.loss, "curved", False))
-        if hesitant and self.lam > 0.0 and self.limit > _TRIES:
-            # Rejection whose acceptance may be hopeless: after a while the certified chain takes over. Accepted
-            # proposals are exact whatever came before, so the draw is exact or as far off as the chain's certificate.
-            found = self._run(method, random, _TRIES if len(self._history) < 10_000 else _TRIES // 20)
-            if found is None:
-                method = "proximal"
-                found = self._run(method, random, self.limit)
-            return self._finish(found, method, self.limit)
-        return self._finish(self._run(method, random, self.limit), method, self.limit)
+        chosen = method or self.methods[0]
+        # Rejection that may be hopeless gives way to the certified chain after a while. An accepted proposal is exact
+        # whatever came before it, so the draw is exact or as far off as the chain's certificate (docs/theory.md, S10).
+        patience = self._patience(chosen) if method is None and self.lam > 0.0 else self.limit
+        found = self._run(chosen, random, min(patience, self.limit))
+        if found is None and patience < self.limit:
+            chosen = "proximal"
+            found = self._run(chosen, random, self.limit)
+        return self._finish(found, chosen)
 
-    def _finish(self, found: Any, method: str, limit: int) -> Draw:
+    def _patience(self, method: str) -> int:
+        """Return how many proposals a method may take before another is tried."""
+        if method == "quartic":
+            return 20 * _TRIES
+        if method == "tangent" or (method == "curved" and not getattr(self.loss, "curved", False)):
+            # A proposal looks at every round; so does every step of the chain.
+            return _TRIES if self.rounds < 10_000 else _TRIES // 20
+        return self.limit
+
+    def _finish(self, found: Any, method: str) -> Draw:
         if found is None:
             raise WorkLimitError(
-                f"a draw by {method!r} after {self.rounds} rounds was given up: it needs more than limit={limit} proposals; "
-                "give Gibbs(..., limit=...) more, choose another of the methods "
+                f"a draw by {method!r} after {self.rounds} rounds was given up: it needs more than "
+                f"limit={self.limit} proposals; give Gibbs(..., limit=...) more, choose another of the methods "
                 f"({', '.join(self.methods)}), a larger lam or a smaller beta, or fewer dimensions"
             )
         point, proposals, reads, *distance = found
         return Draw(
-            self.domain.from_chart(point), method, int(proposals), int(reads), float(distance[0]) if distance else 0.0
+            self.domain.from_chart(point),
+            method,
+            int(proposals),
+            int(reads),
+            float(distance[0]) if distance else 0.0,
         )
 
     def _run(self, method: str, rng: np.random.Generator, limit: int) -> Any:
@@ -216,9 +224,7 @@ class Gibbs:
         if method not in self._samplers:
             history: Any = self._history
             if method == "proximal":
-                made: Any = ProximalSampler(
-                    history, self.beta, self.lam, self.distance, self._sampler("tangent")
-                )
+                made: Any = ProximalSampler(history, self.beta, self.lam, self.distance, self._sampler("tangent"))
             else:
                 kinds = {
                     "closed-form": GaussianSampler,

@@ -34,9 +34,7 @@ def best_minorant(rho: float, weight: float) -> Array:
     >>> excess(a, 1.0) <= 0.0
     True
     """
-    v = np.unique(
-        np.concatenate([np.linspace(-14, 14, 281), np.linspace(-3, 3, 121), rho + np.linspace(-2, 3, 101)])
-    )
+    v = np.unique(np.concatenate([np.linspace(-14, 14, 281), np.linspace(-3, 3, 121), rho + np.linspace(-2, 3, 101)]))
     # Rows are scaled to be of the same size far out.
     scale = 1.0 / np.maximum(1.0, v**4)
     columns = np.stack([v**0, v, v**2, v**3, -(v**4)], axis=1)

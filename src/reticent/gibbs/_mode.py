@@ -18,7 +18,7 @@ def project_in_chart(domain: Domain, u: Array) -> Array:
 
 
 def quadratic_minimiser(domain: Domain, slope: Array, bend: Array, start: Array) -> Array:
-    """Minimise slope.(x-start) + (x-start)'bend(x-start)/2 over the body, roughly, by accelerated projected gradient."""
+    """Minimise slope.(x-start) + (x-start)'bend(x-start)/2 over the body, roughly, by accelerated projection."""
     top = float(np.linalg.norm(bend, 2))
     step = -np.linalg.lstsq(bend, slope, rcond=None)[0]
     if top == 0.0:

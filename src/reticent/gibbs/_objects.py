@@ -52,12 +52,10 @@ class ObjectHistory:
     def value(self, u: Array) -> float:
         """Return the sum of the losses at the chart point u."""
         x = self.domain.from_chart(u)
-        return float(
-            sum(s * float(self.loss.value(x, item)) for s, item in zip(self.scales, self.items, strict=True))
-        )
+        return float(sum(s * float(self.loss.value(x, item)) for s, item in zip(self.scales, self.items, strict=True)))
 
     def value_and_gradient(self, u: Array) -> tuple[float, Array]:
-        """Return the sum of the losses at the chart point u and a subgradient of it; every row is checked on the way."""
+        """Return the sum of the losses at the chart point u and a subgradient of it; every row is checked."""
         x = self.domain.from_chart(u)
         total, slope = 0.0, np.zeros(self.domain.dim)
         for item, scale, bound in zip(self.items, self.scales, self.bounds, strict=True):

@@ -11,7 +11,7 @@ from reticent.losses._glm import ABSOLUTE, HINGE, HUBER, LOGISTIC, PINBALL
 
 
 @njit(cache=True, error_model="numpy")
-def phi(code, parameter, m):  # type: ignore[no-untyped-def]
+def phi(code, parameter, m):
     """The loss at margin m."""
     if code == ABSOLUTE:
         return abs(m)
@@ -28,7 +28,7 @@ def phi(code, parameter, m):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def dphi(code, parameter, m):  # type: ignore[no-untyped-def]
+def dphi(code, parameter, m):
     """The slope at margin m; at a kink the slope on its right."""
     if code == ABSOLUTE:
         return 1.0 if m >= 0.0 else -1.0
@@ -47,7 +47,7 @@ def dphi(code, parameter, m):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def d2phi(code, parameter, m):  # type: ignore[no-untyped-def]
+def d2phi(code, parameter, m):
     """The second derivative at margin m, 0 at a kink."""
     if code == LOGISTIC:
         small = math.exp(-abs(m))
@@ -60,7 +60,7 @@ def d2phi(code, parameter, m):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def curvature_range(code, parameter, low, high):  # type: ignore[no-untyped-def]
+def curvature_range(code, parameter, low, high):
     """The least and the largest second derivative over [low, high] (kinks give 0 and infinity)."""
     if code == LOGISTIC:
         far = max(abs(low), abs(high))
@@ -76,7 +76,7 @@ def curvature_range(code, parameter, low, high):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def margin_bounds(vector, offset, body):  # type: ignore[no-untyped-def]
+def margin_bounds(vector, offset, body):
     """Bounds of the margin over the body, from its ball and its box, and the norm of the vector."""
     low, high, square = 0.0, 0.0, 0.0
     for j in range(vector.size):

@@ -1,4 +1,4 @@
-"""Draws that only need values and subgradients of the sum of losses: exact by rejection, or certified by a proximal chain."""
+"""Draws that only need values and subgradients of the losses: exact by rejection, or certified by a proximal chain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from reticent._check import Array
 from reticent.domains import Domain
-from reticent.domains._gauss import draw_gaussian, shape
+from reticent.domains._gauss import draw_gaussian
 from reticent.domains._line import line_sampler
 
 from ._mode import project_in_chart
@@ -33,7 +33,7 @@ class Potential(Protocol):
         """Return the sum at u and a subgradient of it."""
 
 
-def _evaluate(args, x):  # type: ignore[no-untyped-def]
+def _evaluate(args, x):
     history, beta, lam = args
     value, slope = history.value_and_gradient(np.array([x]))
     return -beta * (value + 0.5 * lam * x * x), -beta * (float(slope[0]) + lam * x)
@@ -43,9 +43,7 @@ def _evaluate(args, x):  # type: ignore[no-untyped-def]
 _draw_line = line_sampler(_evaluate).py_func  # type: ignore[attr-defined]
 
 
-def draw_on_line(
-    history: Potential, beta: float, lam: float, rng: np.random.Generator
-) -> tuple[Array, int, int]:
+def draw_on_line(history: Potential, beta: float, lam: float, rng: np.random.Generator) -> tuple[Array, int, int]:
     """Return an exact draw in one dimension: (chart point, evaluations, rows read)."""
     lo, hi = float(history.domain.body.lo[0]), float(history.domain.body.hi[0])
     scale = min(hi - lo, 1.0 / math.sqrt(beta * lam) if lam > 0.0 else np.inf)
@@ -68,7 +66,7 @@ def anchor(history: Potential, z: Array) -> Anchor:
 
 
 def find_mode(history: Potential, beta: float, lam: float, start: Array, steps: int = 60) -> Anchor:
-    """Return a tangent near the mode by projected subgradient steps on the strongly convex sum; only speed depends on it."""
+    """Return a tangent near the mode, by projected subgradient steps; only speed depends on how near."""
     x = start
     best = anchor(history, x)
     best_value = best.value + 0.5 * lam * float(x @ x)
@@ -97,16 +95,17 @@ def _step(
     probability exp(-beta (F(x) - tangent)) is at most 1.
     """
     d = h.size
-    body = shape(history.domain.body)
+    body = history.domain.body
     tilted = h - beta * at.gradient
     P = k * np.eye(d)
-    out = np.empty(d)
     for count in range(1, limit + 1):
-        if draw_gaussian(rng, tilted, P, k, body, 1_000_000, out) < 0:
+        found = draw_gaussian(rng, tilted, P, k, body, 1_000_000)
+        if found is None:
             return None, count
-        gap = history.value(out) - at.value - float(at.gradient @ (out - at.z))
+        x = found[0]
+        gap = history.value(x) - at.value - float(at.gradient @ (x - at.z))
         if rng.standard_exponential() >= beta * gap:
-            return out.copy(), count
+            return x, count
     return None, limit
 
 
@@ -138,7 +137,7 @@ class TangentSampler:
 
 
 class ProximalSampler:
-    """Certified draws: a chain of exact proximal steps, as many as the requested distance takes (docs/theory.md, S11)."""
+    """Certified draws: a chain of exact proximal steps, as many as the distance asked takes (docs/theory.md, S11)."""
 
     PILOTS = 24
 
@@ -156,7 +155,10 @@ class ProximalSampler:
     def steps(self, h: float) -> int:
         """Return how many steps of size h bring the chain within w = target sqrt(h) of the measure, and one more."""
         w = self.target * math.sqrt(h)
-        return 1 + max(1, math.ceil(math.log(max(self.history.domain.diameter / w, 1.0)) / math.log1p(h * self.beta * self.lam)))
+        return 1 + max(
+            1,
+            math.ceil(math.log(max(self.history.domain.diameter / w, 1.0)) / math.log1p(h * self.beta * self.lam)),
+        )
 
     def distance(self, h: float, steps: int) -> float:
         """Return the certified GDP distance after `steps` steps from anywhere."""
@@ -169,7 +171,7 @@ class ProximalSampler:
         return _step(self.history, at, self.beta, y / h, self.beta * self.lam + 1.0 / h, rng, limit)
 
     def tune(self) -> None:
-        """Choose the step size by pilot steps with randomness of their own: it may depend on the data, never on the chain."""
+        """Choose the step size by pilot steps with randomness of their own: it may not depend on that of the chain."""
         n = len(self.history)
         if self.step_size > 0.0 and n <= 1.5 * self.tuned_at:
             return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from reticent._check import Array
 
@@ -14,17 +15,20 @@ from ._core import Core, best_core
 from ._history import RowHistory
 from ._minorants import BINS, REACH, minorant_tables
 
+Indices = NDArray[np.integer[Any]]
 OUTER = 24  # coarse bins beyond the reach of the minorants, for steps so long that they get there
 _CHUNK = 1 << 14
 
 
 class Quartic(NamedTuple):
-    """A lower bound of the potential at z + u, in whitened coordinates w (u = unwhiten w), and the rows sorted by residual.
+    """A lower bound of the potential around z in whitened coordinates w, and the rows sorted by residual.
+
+    With u = unwhiten w the step from z:
 
     potential(z+u) - potential(z) >= level + slope.w + |w|^2/2 + w.cubic(ww') - (ww').quartic(ww') for all u.
     """
 
-    count: int  # rows covered; later ones wait with the minorant 0
+    rows: int  # rows covered; later ones wait with the minorant 0
     jump: float
     kink: float
     scale: float
@@ -36,20 +40,20 @@ class Quartic(NamedTuple):
     quartic: Array  # (pairs, pairs)
     coefficients: Array  # (bins, 5) of the minorants, in scaled units
     edges: Array  # (bins + 1,) of the residual, the last infinite
-    starts: Array  # (bins + 1,) where each bin begins in `order`
-    order: Array  # row numbers sorted by bin
+    starts: Indices  # (bins + 1,) where each bin begins in `order`
+    order: Indices  # row numbers sorted by bin
     norms: Array  # (bins,) largest norm of a row in each bin
     critical: Array  # (bins, 6) places where a gap may be largest, in scaled units (nan where there are fewer)
 
 
-def pairs(d: int) -> tuple[Array, Array, Array]:
+def pairs(d: int) -> tuple[Indices, Indices, Array]:
     """Return rows, columns and factors of the coordinates of ww': norms are kept (off-diagonals count sqrt 2)."""
     i, j = np.triu_indices(d)
     return i, j, np.where(i == j, 1.0, math.sqrt(2.0))
 
 
 @njit(cache=True, error_model="numpy")
-def _bin_rows(vectors, offsets, z, kink, edges, bins, negative, norms):  # type: ignore[no-untyped-def]
+def _bin_rows(vectors, offsets, z, kink, edges, bins, negative, norms):
     """Sort each row into a bin by the size of its residual at z; note its sign and the largest norm per bin."""
     for i in range(offsets.size):
         m, square = offsets[i] - kink, 0.0
@@ -69,8 +73,8 @@ def _bin_rows(vectors, offsets, z, kink, edges, bins, negative, norms):  # type:
         norms[low] = max(norms[low], math.sqrt(square))
 
 
-def _moments(vectors: Array, order: Array, starts: Array, negative: Array) -> tuple[Array, ...]:
-    """Return per bin: counts and the sums of s a, aa', s a(aa') and (aa')(aa'), with s the direction towards the kink."""
+def _moments(vectors: Array, order: Indices, starts: Indices, negative: NDArray[np.bool_]) -> tuple[Array, ...]:
+    """Return per bin the count and the sums of s a, aa', s a(aa') and (aa')(aa'); s is the direction towards the kink."""
     d = vectors.shape[1]
     i, j, factor = pairs(d)
     size = i.size
@@ -146,7 +150,7 @@ def build_quartic(
     bins, negative = np.empty(n, np.uint8), np.empty(n, np.bool_)
     norms = np.zeros(edges.size - 1)
     _bin_rows(vectors, offsets, z, kink, edges, bins, negative, norms)
-    order = np.argsort(bins, kind="stable").astype(np.int32 if n < 2**31 else np.int64)
+    order: Indices = np.argsort(bins, kind="stable").astype(np.int32 if n < 2**31 else np.int64)
     starts = np.searchsorted(bins[order], np.arange(edges.size)).astype(np.int64)
     counts, first, second, third, fourth = _moments(vectors, order, starts, negative)
     i, j, factor = pairs(d)
@@ -164,7 +168,7 @@ def build_quartic(
         coefficients = np.zeros((edges.size - 1, 5))
         coefficients[:BINS] = table
         built = Quartic(
-            count=n,
+            rows=n,
             jump=jump,
             kink=kink,
             scale=scale,

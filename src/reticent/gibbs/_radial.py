@@ -30,7 +30,7 @@ class Radial(NamedTuple):
 
 
 @njit(cache=True, error_model="numpy")
-def lower_bound(radial, rho):  # type: ignore[no-untyped-def]
+def lower_bound(radial, rho):
     """lb(rho): what the potential is at least, at distance rho in the whitened coordinates."""
     if rho <= radial.rho1:
         return radial.level + rho * (-radial.slope + rho * (0.5 - rho * (radial.cubic + rho * radial.quartic)))
@@ -69,9 +69,7 @@ def _with_end(
     masses = np.append(np.exp(heights - peak) * width, math.exp(tail - peak))
     totals = np.cumsum(masses)
     log_mass = peak + math.log(float(totals[-1]))
-    return Radial(
-        level, slope, cubic, quartic, rho1, top, kappa, heights, totals, float(tail_slope), float(log_mass)
-    )
+    return Radial(level, slope, cubic, quartic, rho1, top, kappa, heights, totals, float(tail_slope), float(log_mass))
 
 
 def radial_tail(d: int, level: float, rise: float, kappa: float, rho1: float) -> Radial | None:
@@ -86,8 +84,8 @@ def radial_tail(d: int, level: float, rise: float, kappa: float, rho1: float) ->
 
 
 @njit(cache=True, error_model="numpy")
-def draw_tail(rng, radial, d):  # type: ignore[no-untyped-def]
-    """One proposal of rho beyond rho1 from the exponential hat, with the log of the hat over rho^(d-1) in place of lb."""
+def draw_tail(rng, radial, d):
+    """One proposal of rho beyond rho1 from the exponential hat, and the potential that the hat stands for (below lb)."""
     step = rng.standard_exponential() / -radial.tail_slope
     rho = radial.rho1 + step
     hat = (d - 1) * math.log(radial.rho1) - radial.top + radial.tail_slope * step
@@ -95,7 +93,7 @@ def draw_tail(rng, radial, d):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def draw_radius(rng, radial, d):  # type: ignore[no-untyped-def]
+def draw_radius(rng, radial, d):
     """An exact draw of rho from rho^(d-1) exp(-lb(rho)), and lb there."""
     cells = radial.heights.size
     width = radial.rho1 / cells

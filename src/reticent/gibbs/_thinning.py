@@ -10,7 +10,7 @@ from ._phi import curvature_range, d2phi, dphi, margin_bounds, phi
 
 
 @njit(cache=True, error_model="numpy")
-def pick_row(rng, totals):  # type: ignore[no-untyped-def]
+def pick_row(rng, totals):
     """A row chosen with probability proportional to its weight, given running totals."""
     target = rng.random() * totals[-1]
     low, high = 0, totals.size - 1
@@ -42,11 +42,11 @@ def upper_factor(tau: float) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share):  # type: ignore[no-untyped-def]
+def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share):
     """Toss the coin exp(-beta sum_i r_i(u)); return (kept?, rows read).
 
-    r_i(u) = l_i(z+u) - l_i(z) - l_i'(z) v_i - b_i v_i^2 / 2 with v_i = row_i.u, where b_i is the least second derivative of
-    the row over the body, or `share` times that at z if share > 0. The caller vouches for
+    r_i(u) = l_i(z+u) - l_i(z) - l_i'(z) v_i - b_i v_i^2 / 2 with v_i = row_i.u, where b_i is the least second
+    derivative of the row over the body, or `share` times that at z if share > 0. The caller vouches for
     0 <= r_i(u) <= cap * weight_i, where the weights have the running totals `totals`.
     Points of a Poisson process of intensity beta * cap * (sum of weights) look at one row each, chosen by
     weight; a row kills with probability r_i / (cap * weight_i), so none kills with the chance wanted.

@@ -68,9 +68,7 @@ class Custom(Loss):
     def values(self, x: ArrayLike, items: Sequence[Any]) -> Array:
         """Return the loss of each object at the point `x`, shape `(n,)`."""
         point = vector("x", x)
-        return np.array(
-            [real(f"value of item {i}", self.value(point, item)) for i, item in enumerate(_items(items))]
-        )
+        return np.array([real(f"value of item {i}", self.value(point, item)) for i, item in enumerate(_items(items))])
 
     def subgradients(self, x: ArrayLike, items: Sequence[Any]) -> Array:
         """Return one subgradient for each object at the point `x`, shape `(n, dim)`."""
@@ -122,9 +120,7 @@ class Custom(Loss):
         scales = np.ones(len(listed))
         if lipschitz is None:
             undeclared = self.bound is None
-            return Objects(
-                listed, scales, np.full(len(listed), np.inf) if undeclared else self.declared(listed)
-            )
+            return Objects(listed, scales, np.full(len(listed), np.inf) if undeclared else self.declared(listed))
         limit = positive("lipschitz", lipschitz)
         bounds = self.declared(listed)
         if on_steep == "raise":
@@ -139,9 +135,7 @@ class Custom(Loss):
 def _items(items: Sequence[Any]) -> tuple[Any, ...]:
     array = isinstance(items, np.ndarray) and items.ndim > 0
     if isinstance(items, str | bytes) or not (array or isinstance(items, Sequence)):
-        raise ValueError(
-            f"items must be a sequence of objects, got {items!r}; write [datum] for a single one"
-        )
+        raise ValueError(f"items must be a sequence of objects, got {items!r}; write [datum] for a single one")
     if len(items) == 0:
         raise ValueError(f"items must hold at least one object, got {items!r}")
     return tuple(items)

@@ -21,7 +21,6 @@ class Residual(GeneralisedLinear):
         if not np.isfinite(shifted).all():
             row = int(np.argmin(np.isfinite(shifted)))
             raise ValueError(
-                "targets must be small enough to subtract in double precision, "
-                f"got {targets[row]} in row {row}"
+                f"targets must be small enough to subtract in double precision, got {targets[row]} in row {row}"
             )
         return Rows(vectors, shifted)

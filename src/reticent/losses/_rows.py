@@ -95,7 +95,5 @@ def charted(name: str, domain: Charted, rows: Array) -> tuple[Array, Array]:
             safe &= np.isfinite(vectors).all(axis=1)
     if not safe.all():
         row = int(np.argmin(safe))
-        raise ValueError(
-            f"{name} must be small enough to add up in double precision, got {rows[row]} in row {row}"
-        )
+        raise ValueError(f"{name} must be small enough to add up in double precision, got {rows[row]} in row {row}")
     return np.ascontiguousarray(vectors, dtype=np.float64), np.ascontiguousarray(offsets, dtype=np.float64)

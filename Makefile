@@ -1,0 +1,45 @@
+# `make demo` and `make test` do all their own set-up, from nothing but python3 and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Compiled kernels are used from several test processes; two are what a small machine has.
+WORKERS ?= 2
+
+.PHONY: setup demo test lint types unit check-slow bench docs clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --editable '.[lab,test]'
+	touch $@
+
+demo: setup
+	$(BIN)/python -m reticent.lab.demo
+
+test: lint types unit
+
+lint: setup
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+
+types: setup
+	$(BIN)/mypy
+
+unit: setup
+	$(BIN)/pytest -m 'not slow' -n $(WORKERS)
+
+check-slow: setup
+	$(BIN)/pytest -m slow -n $(WORKERS)
+
+bench: setup
+	$(BIN)/pip install --quiet --editable '.[bench]'
+	$(BIN)/python bench/draws.py
+
+docs: setup
+	$(BIN)/python docs/check.py
+
+clean:
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis
