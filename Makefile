@@ -39,7 +39,9 @@ bench: setup
 	$(BIN)/python bench/draws.py
 
 docs: setup
-	$(BIN)/python docs/check.py
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
+	@echo 'open site/index.html'
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -13,8 +13,8 @@ from reticent._check import Array
 class Body(NamedTuple):
     """A ball of radius `radius` around 0, or else the points `u` with `A @ u <= b`; compiled kernels take it as it is.
 
-    All arrays are C-contiguous and read-only. `A` has rows of length 1; `box` says that each involves one coordinate only. `lo` and `hi` bound the body
-    coordinate by coordinate. `suffix[c, k]` is a lower bound of `A[c, k+1:] @ u[k+1:]` over the body.
+    All arrays are C-contiguous and read-only; `A` has rows of length 1, in a `box` with one entry each. `lo` and
+    `hi` bound the body coordinate by coordinate. `suffix[c, k]` is a lower bound of `A[c, k+1:] @ u[k+1:]` over it.
 
     >>> from reticent.domains import Interval
     >>> Interval(0.0, 4.0).body.b

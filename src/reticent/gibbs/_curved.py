@@ -112,7 +112,7 @@ class CurvedSampler:
         return None
 
     def _recentre_if_far(self) -> None:
-        """Move the reference point when the past has grown and a Newton step leads far, beside the width of the peak."""
+        """Move the reference point when the past has grown and a Newton step is long beside the width of the peak."""
         n = len(self.history)
         if n < 1.05 * self.centred_at or n == self.centred_at:
             return

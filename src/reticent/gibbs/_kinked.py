@@ -9,7 +9,6 @@ from numba import njit
 
 from reticent.domains._gauss import propose
 
-from ._minorants import BINS
 from ._radial import draw_radius, draw_tail
 
 
@@ -64,7 +63,7 @@ def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):
         if rows > 0:
             reach = q.norms[k] * size / q.scale
             low = q.edges[k] / q.scale
-            if k < BINS:
+            if k < q.inner:
                 # h(v) - s p(v/s) <= s [h(v/s) - p(v/s)] + (s - 1) * residual
                 gap = s * _largest_gap(q.coefficients[k], q.critical[k], low, reach / s)
                 gap += (s - 1.0) * q.edges[k + 1] / q.scale
@@ -109,7 +108,7 @@ def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):
             v += vectors[i, j] * u[j]
         v = v / q.scale if m < 0.0 else -v / q.scale
         gap = max(v - abs(m) / q.scale, 0.0)
-        if k < BINS:
+        if k < q.inner:
             gap -= s * _minorant(q.coefficients[k], v / s)
         if rng.random() * bound < gap:
             return False, reads

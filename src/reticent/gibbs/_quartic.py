@@ -13,7 +13,7 @@ from reticent._check import Array
 
 from ._core import Core, best_core
 from ._history import RowHistory
-from ._minorants import BINS, REACH, minorant_tables
+from ._minorants import BINS, EDGES, REACH, minorant_tables
 
 Indices = NDArray[np.integer[Any]]
 OUTER = 24  # coarse bins beyond the reach of the minorants, for steps so long that they get there
@@ -29,6 +29,7 @@ class Quartic(NamedTuple):
     """
 
     rows: int  # rows covered; later ones wait with the minorant 0
+    inner: int  # bins with minorants; the outer ones have 0
     jump: float
     kink: float
     scale: float
@@ -74,7 +75,7 @@ def _bin_rows(vectors, offsets, z, kink, edges, bins, negative, norms):
 
 
 def _moments(vectors: Array, order: Indices, starts: Indices, negative: NDArray[np.bool_]) -> tuple[Array, ...]:
-    """Return per bin the count and the sums of s a, aa', s a(aa') and (aa')(aa'); s is the direction towards the kink."""
+    """Return per bin the count and the sums of s a, aa', s a(aa'), (aa')(aa'); s is the direction towards the kink."""
     d = vectors.shape[1]
     i, j, factor = pairs(d)
     size = i.size
@@ -144,8 +145,7 @@ def build_quartic(
     if spread <= 0.0:
         return None
     scale = stretch * math.sqrt(spread)
-    upper, tables = minorant_tables()
-    edges = np.concatenate([[0.0], scale * upper, scale * REACH * np.geomspace(1.15, 64.0, OUTER)])
+    edges = np.concatenate([[0.0], scale * EDGES, scale * REACH * np.geomspace(1.15, 64.0, OUTER)])
     edges[-1] = np.inf
     bins, negative = np.empty(n, np.uint8), np.empty(n, np.bool_)
     norms = np.zeros(edges.size - 1)
@@ -155,7 +155,7 @@ def build_quartic(
     counts, first, second, third, fourth = _moments(vectors, order, starts, negative)
     i, j, factor = pairs(d)
     best: tuple[Quartic, Core] | None = None
-    for table in tables:
+    for table in minorant_tables():
         c = jump * scale * table  # the minorant of a row is jump * scale * table(v / scale)
         C = np.zeros((d, d))
         C[i, j] = (second.T @ c[:, 2]) / scale**2 / factor
@@ -169,6 +169,7 @@ def build_quartic(
         coefficients[:BINS] = table
         built = Quartic(
             rows=n,
+            inner=BINS,
             jump=jump,
             kink=kink,
             scale=scale,

@@ -85,7 +85,7 @@ def radial_tail(d: int, level: float, rise: float, kappa: float, rho1: float) ->
 
 @njit(cache=True, error_model="numpy")
 def draw_tail(rng, radial, d):
-    """One proposal of rho beyond rho1 from the exponential hat, and the potential that the hat stands for (below lb)."""
+    """One proposal of rho beyond rho1 from the exponential hat, and the potential that it stands for (below lb)."""
     step = rng.standard_exponential() / -radial.tail_slope
     rho = radial.rho1 + step
     hat = (d - 1) * math.log(radial.rho1) - radial.top + radial.tail_slope * step

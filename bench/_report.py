@@ -1,0 +1,84 @@
+"""What every benchmark report has in common: facts about the machine, tables, files."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+
+def say(*words: object) -> None:
+    """Report progress on stderr."""
+    print(*words, file=sys.stderr, flush=True)
+
+
+def cpu_model() -> str:
+    """Return the name of the processor as the system gives it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def machine() -> dict[str, Any]:
+    """Return what the timings depend on."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return {"cpu": cpu_model(), "cores": os.cpu_count(), "system": platform.system(), "load at start": load}
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Return the versions of Python and of installed packages."""
+    return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
+
+
+def facts(*packages: str) -> dict[str, Any]:
+    """Return machine, versions and date."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "machine": machine(),
+        "versions": versions(*packages),
+    }
+
+
+def facts_markdown(found: dict[str, Any]) -> str:
+    """Return the opening lines of a report."""
+    m = found["machine"]
+    load = "" if m["load at start"] is None else f", load {m['load at start']:.1f} at the start"
+    packages = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    return f"{found['date']}; {m['cpu']}, {m['cores']} cores, {m['system']}{load}; {packages}."
+
+
+def figure(x: float | int | str | None, digits: int = 3) -> str:
+    """Return a number with so many significant digits, without exponents; text as it is; None as a dash."""
+    if x is None:
+        return "-"
+    if isinstance(x, str):
+        return x
+    if x == 0:
+        return "0"
+    if abs(x) >= 10 ** (digits - 1):
+        return f"{x:,.0f}".replace(",", " ")
+    return f"{float(f'{x:.{digits}g}'):.10f}".rstrip("0").rstrip(".")
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], text: int = 0) -> str:
+    """Return a Markdown table; the first `text` columns are aligned left, the others right."""
+    marks = ["---" if i < text else "---:" for i in range(len(heads))]
+    lines = [heads, marks, *[[figure(cell) for cell in row] for row in rows]]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def write(out: Path, markdown: str, data: dict[str, Any]) -> None:
+    """Write the report and, beside it with the ending .json, the numbers."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(markdown.rstrip() + "\n")
+    out.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n")
