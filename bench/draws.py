@@ -3,7 +3,13 @@
 python bench/draws.py [--quick] [--out bench/results/draws.md] [--only SECTION ...]
 """
 
+# ruff: noqa: E402 (numpy reads the number of its threads when it is imported)
 from __future__ import annotations
+
+import os
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")  # beside another busy process two threads of OpenBLAS can be 40 times slower
 
 import argparse
 import math
@@ -17,18 +23,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import facts, facts_markdown, figure, say, table, write
-from _streams import BETA, LAM, Stream, inside_slope
 
 import reticent as rt
+from _report import facts, facts_markdown, figure, say, table, write
+from _streams import BETA, LAM, Stream, inside_slope
 
 Cell = dict[str, Any]
 
 PATIENCE = 30.0  # seconds after which a draw is called slow
-BATCHES = 5
+BATCHES = 10  # of timed draws; their median mean counts
 BLOCK = 55  # rounds between two draws of a private run
 MEMORY_BLOCK = 1000
-EMCEE_BUDGET = 45.0
+EMCEE_BUDGET = 30.0
 LINK = 1e-6  # relative disagreement between our density and the one the peers use that stops the benchmark
 
 
@@ -82,7 +88,7 @@ def builder(measure: rt.Gibbs) -> tuple[Any, str]:
 
 
 def rebuild_seconds(measure: rt.Gibbs) -> float:
-    """Return the time to make anew what the sampler knows about the past: the median of three, or one if that is slow."""
+    """Return the time to make anew what the sampler knows of the past: the median of three, fewer if slow."""
     sampler, name = builder(measure)
     times: list[float] = []
     while len(times) < 3 and sum(times) < 2.0:
@@ -199,9 +205,7 @@ def run_dense(quick: bool) -> list[Cell]:
         for d in (1, 3, 10) if quick else (1, 3, 10, 30):
             stream = Stream(loss, "cube", d, inside_slope(d))
             compile_first(stream)
-            cells += [
-                compared(stream, t, quick) for t in ((10**4, 10**5) if quick else (10**4, 10**5, 10**6))
-            ]
+            cells += [compared(stream, t, quick) for t in ((10**4, 10**5) if quick else (10**4, 10**5, 10**6))]
     return cells
 
 
@@ -335,6 +339,8 @@ def run_growth(quick: bool) -> list[Cell]:
             A, y = stream.rounds(t, rng)
             cell: Cell = {"slope": slope, "d": 10, "t": t}
             cell |= measured(loaded(stream, A, y), rng, 1000)
+            if "slow" in cell:
+                raise RuntimeError(f"{stream} after {t} rounds: {cell['slow']}")
             mean = cell.pop("points").mean(axis=0)
             cells.append(cell | {"norm of the mean": float(np.linalg.norm(mean))})
             say(f"  slope {slope:g}, t={t}: {cell['losses read']:.3g} losses read a draw")
@@ -375,31 +381,33 @@ def power(t: int) -> str:
 
 def skipped(cells: list[Cell]) -> str:
     """Say why emcee has no figure in some rows, and where its chain was short."""
-    lines, short = [], 0
-    for cell in cells:
-        note = cell.get("emcee", {}).get("note", "")
-        if "would take" in note:
-            lines.append(f"{cell['kind']} {cell['loss']} d = {cell['d']}, t = {power(cell['t'])}: {note}")
-        short += "short" in note
-    text = "emcee was left out (\"-\") where a useful chain takes too long: " + "; ".join(lines) + "." if lines else ""
+    notes = [(cell, cell["emcee"]["note"]) for cell in cells if "emcee" in cell]
+    lines = [f"{short_name(cell)}: {note}" for cell, note in notes if "would take" in note]
+    text = 'emcee was left out ("-") where a useful chain takes too long: ' + "; ".join(lines) + "." if lines else ""
+    short = sum("short" in note for _, note in notes)
     if short:
-        text += (
-            f" In {short} rows its chain was shorter than 20 autocorrelation times, which flatters it a little."
-        )
+        text += f" In {short} rows its chain was shorter than 20 autocorrelation times, which flatters it a little."
     return text.strip()
+
+
+def short_name(cell: Cell) -> str:
+    """Name a row of a table."""
+    return f"{cell['loss']}, {name_of(cell['kind'])}, d = {cell['d']}, t = {power(cell['t'])}"
 
 
 def dense_markdown(cells: list[Cell]) -> str:
     """Return section 1."""
     return f"""## 1. Logistic and absolute loss, dense features
 
-Features uniform in the cube [-1, 1]^d / sqrt(d), unit ball, beta = {BETA}, lam = {LAM:,.0f}; targets from a parameter of
-length 0.5: absolute loss with noise uniform on [-1, 1], labels from a logistic model of slope 4 in d >= 10 and slope 1 in
-d = 1 and 3, where slope 4 would push the mode out of the ball. "median" is over single warm draws, "mean" the median of
-{BATCHES} batch means; ratios are (peer's time per effective sample) / (mean time per exact draw). In one dimension absolute
-losses are drawn on the line, where "proposals" counts density evaluations and no losses are read. "rebuild" is one
-pass of what is done again now and then as the past grows. Peers start from exact draws; NUTS warm-up and compilation are not
-counted; ES is the least over the coordinates. Draws use numpy's PCG64 with a seed.
+Features uniform in the cube [-1, 1]^d / sqrt(d), unit ball, beta = {BETA}, lam = {LAM:,.0f}; targets from a
+parameter of length 0.5: absolute loss with noise uniform on [-1, 1], labels from a logistic model of slope 4 in
+d >= 10 and slope 1 in d = 1 and 3, where slope 4 would push the mode out of the ball. "median" is over single
+warm draws, "mean" the median of {BATCHES} batch means; ratios are (peer's time per effective sample) / (mean time
+per exact draw). In one dimension absolute losses are drawn on the line, where "proposals" counts density
+evaluations and no losses are read. "rebuild" is one pass of what is done again now and then as the past grows.
+Peers start from exact draws; NUTS warm-up and compilation are not counted; ES is the least over the coordinates.
+Draws use numpy's PCG64 with a seed. Linear algebra of numpy runs on {os.environ["OPENBLAS_NUM_THREADS"]} thread(s),
+jax on all cores.
 
 {compared_table(cells, kinds=False)}
 
@@ -411,12 +419,11 @@ counted; ES is the least over the coordinates. Draws use numpy's PCG64 with a se
 def agreement(cells: list[Cell]) -> str:
     """Say whether NUTS and the exact draws agree."""
     done = [cell for cell in cells if "slow" not in cell]
-    compared_means = sum(cell["d"] for cell in done)
+    z, norm, distance = (max(cell[key] for cell in done) for key in ("z", "largest norm", "distance"))
     return (
-        f"Means of exact draws and of NUTS differ by at most {max(c['z'] for c in done):.1f} standard errors over "
-        f"{compared_means} coordinates; the largest norm among all draws is {max(c['largest norm'] for c in done):.2f}, so that "
-        f"leaving the ball out of the peers' target changes nothing. Largest certified distance of any draw: "
-        f"{max(c['distance'] for c in done):g} (0 is exact)."
+        f"Means of exact draws and of NUTS differ by at most {z:.1f} standard errors over {sum(c['d'] for c in done)}"
+        f" coordinates; the largest norm among all draws is {norm:.2f} (the peers' target leaves the ball out)."
+        f" Largest certified distance of any draw: {distance:g} (0 is exact)."
     )
 
 
@@ -448,8 +455,8 @@ def private_markdown(cells: list[Cell]) -> str:
     ]
     return f"""## 3. A private run
 
-d = 10, dense features, labels of slope 4; rounds arrive in blocks of {BLOCK}, with a draw after each block. "drawing" is without the
-rebuilding inside draws.
+d = 10, dense features, labels of slope 4; rounds arrive in blocks of {BLOCK}, with a draw after each block.
+"drawing" is without the rebuilding inside draws.
 
 {table(heads, rows, text=1)}
 
@@ -459,13 +466,11 @@ rebuilding inside draws.
 def memory_markdown(cells: list[Cell]) -> str:
     """Return section 4."""
     heads = ["loss", "rounds", "raw MB", "peak growth MB", "multiple of raw", "of which before the draw"]
-    rows = [
-        [c["loss"], power(c["t"]), c["raw bytes"] / 1e6, c["bytes"] / 1e6, c["multiple"], c["kept"]] for c in cells
-    ]
+    rows = [[c["loss"], power(c["t"]), c["raw bytes"] / 1e6, c["bytes"] / 1e6, c["multiple"], c["kept"]] for c in cells]
     return f"""## 4. Memory
 
-Growth of the peak resident size while d = 10 float64 rows are observed in blocks of {MEMORY_BLOCK}, made block by block, and one
-draw follows; each in its own process, after compilation. "raw" is the features alone.
+Growth of the peak resident size while d = 10 float64 rows are observed in blocks of {MEMORY_BLOCK}, made block
+by block, and one draw follows; each in its own process, after compilation. "raw" is the features alone.
 
 {table(heads, rows, text=1)}"""
 
@@ -477,8 +482,8 @@ def growth_markdown(cells: list[Cell]) -> str:
     rows = [[cell["slope"], power(cell["t"]), *[cell[key] for key in keys]] for cell in cells]
     return f"""## 5. Cost against t
 
-Logistic loss, d = 10, features uniform on the sphere. Slope 1 keeps the mode inside the ball; slope 4 drives it to the boundary
-as t grows.
+Logistic loss, d = 10, features uniform on the sphere. Slope 1 keeps the mode inside the ball; slope 4 drives it
+to the boundary as t grows.
 
 {table(heads, rows)}"""
 
@@ -517,53 +522,67 @@ def where(cell: Cell) -> str:
     return f"{cell['loss']} loss, {name_of(cell['kind'])} features, d = {cell['d']}, t = {power(cell['t'])}"
 
 
+def slow_draws(done: list[Cell]) -> list[str]:
+    """Name the slowest draws, first draws and tails."""
+    slowest = sorted(done, key=lambda c: -c["mean ms"])[:3]
+    named = [
+        f"{where(c)}: {figure(c['mean ms'])} ms a draw ({figure(c['proposals'])} proposals,"
+        f" {figure(c['losses read'])} losses read)"
+        for c in slowest
+    ]
+    first = max(done, key=lambda c: c["first s"])
+    tail = max(done, key=lambda c: c["99% ms"] / c["median ms"])
+    return [
+        "The slowest draws: " + "; ".join(named) + ".",
+        f"The first draw is dearest for {where(first)}: {figure(first['first s'])} s, as much as"
+        f" {figure(1e3 * first['first s'] / first['mean ms'])} draws; a rebuild there takes"
+        f" {figure(first['rebuild s'])} s.",
+        f"Draws are least even for {where(tail)}: the 99 % point is"
+        f" {figure(tail['99% ms'] / tail['median ms'])} times the median.",
+    ]
+
+
+def near_peers(done: list[Cell]) -> list[str]:
+    """Say where peers come close or win."""
+    closest = sorted(done, key=lambda c: c["nuts ratio"])[:3]
+    named = [f"{where(c)} ({figure(c['nuts ratio'])} x)" for c in closest]
+    lost = sum(c["nuts ratio"] < 1 for c in done)
+    win = f"NUTS is faster per effective sample in {lost} of {len(done)} rows." if lost else ""
+    return ["NUTS comes closest in " + "; ".join(named) + ".", win]
+
+
+def short_pasts(done: list[Cell]) -> list[str]:
+    """Name cases where a draw costs more after fewer rounds."""
+    cells = {(c["loss"], c["kind"], c["d"], c["t"]): c for c in done}
+    named = []
+    for (loss, kind, d, t), cell in cells.items():
+        longer = cells.get((loss, kind, d, 10 * t))
+        if longer is not None and cell["median ms"] > 1.3 * longer["median ms"]:
+            named.append(
+                f"{short_name(cell)} ({figure(cell['median ms'])} ms, but {figure(longer['median ms'])} ms"
+                f" after {power(10 * t)})"
+            )
+    return ["A median draw takes longer after fewer rounds in " + "; ".join(named) + "."] if named else []
+
+
 def weak_spots(results: dict[str, Any]) -> str:
     """Say from the numbers where the ladder is slow."""
     cells = results.get("dense", []) + results.get("kinds", [])
     done = [cell for cell in cells if "slow" not in cell]
-    sentences = []
-    if done:
-        slowest = sorted(done, key=lambda c: -c["mean ms"])[:3]
-        sentences.append(
-            "The slowest draws: "
-            + "; ".join(
-                f"{where(c)}: {figure(c['mean ms'])} ms a draw ({figure(c['proposals'])} proposals,"
-                f" {figure(c['losses read'])} losses read)"
-                for c in slowest
-            )
-            + "."
-        )
-        building = max(done, key=lambda c: c["first s"])
-        share = building["first s"] / (building["mean ms"] / 1e3)
-        sentences.append(
-            f"The first draw is dearest for {where(building)}: {figure(building['first s'])} s, as much as {figure(share)} draws;"
-            f" a rebuild there takes {figure(building['rebuild s'])} s."
-        )
-        closest = sorted(done, key=lambda c: c["nuts ratio"])[:3]
-        sentences.append(
-            "NUTS comes closest in "
-            + "; ".join(f"{where(c)} ({figure(c['nuts ratio'])} x)" for c in closest)
-            + "."
-        )
-        lost = [c for c in done if c["nuts ratio"] < 1]
-        if lost:
-            sentences.append(f"NUTS is faster per effective sample in {len(lost)} of {len(done)} rows.")
-        tail = max(done, key=lambda c: c["99% ms"] / c["median ms"])
-        sentences.append(
-            f"Draws are least even for {where(tail)}: the 99 % point is {figure(tail['99% ms'] / tail['median ms'])} times the median."
-        )
-    given_up = [cell for cell in cells if "slow" in cell]
+    sentences = slow_draws(done) + near_peers(done) + short_pasts(done) if done else []
+    given_up = [f"{where(c)} ({c['slow']})" for c in cells if "slow" in c]
     if given_up:
-        sentences.append("No draw in time: " + "; ".join(f"{where(c)} ({c['slow']})" for c in given_up) + ".")
-    for cell in results.get("private", []):
-        sentences.append(
-            f"In the private run of the {cell['loss']} loss the longest wait is a rebuild of {figure(cell['longest build s'])} s, and"
-            f" observing takes {figure(cell['observe s'])} s beside {figure(cell['draw s'])} s of drawing."
-        )
-    missed = [row for row in targets(results) if row[3] == "MISSED"]
+        sentences.append("No draw in time: " + "; ".join(given_up) + ".")
+    sentences += [
+        f"In the private run of the {cell['loss']} loss the longest rebuild takes {figure(cell['longest build s'])} s,"
+        f" and all {figure(cell['builds'])} of them {figure(cell['build s'])} s beside {figure(cell['draw s'])} s of"
+        f" drawing and {figure(cell['observe s'])} s of observing."
+        for cell in results.get("private", [])
+    ]
+    missed = [f"{row[0]}: {row[1]}, got {row[2]}" for row in targets(results) if row[3] == "MISSED"]
     if missed:
-        sentences.append("Missed targets: " + "; ".join(f"{r[0]}: {r[1]}, got {r[2]}" for r in missed) + ".")
-    return " ".join(sentences)
+        sentences.append("Missed targets: " + "; ".join(missed) + ".")
+    return " ".join(filter(None, sentences))
 
 
 SECTIONS: dict[str, tuple[Callable[[bool], list[Cell]], Callable[[list[Cell]], str]]] = {
@@ -582,9 +601,7 @@ def report(results: dict[str, Any]) -> str:
     parts.append("Timings come from one process on a shared machine: compare within a row rather than between runs.")
     goals = targets(results)
     if goals:
-        parts.append(
-            "## Targets\n\n" + table(["case", "target", "measured (mean)", ""], goals, text=4)
-        )
+        parts.append("## Targets\n\n" + table(["case", "target", "measured (mean)", ""], goals, text=4))
     parts += [markdown(results[name]) for name, (_, markdown) in SECTIONS.items() if name in results]
     parts.append("## Where it is slow\n\n" + weak_spots(results))
     return "\n\n".join(parts)

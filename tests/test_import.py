@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-HEAVY = ("matplotlib", "pandas", "statsmodels", "rich", "jax", "sklearn", "river")
+HEAVY = ("numba", "scipy.optimize", "matplotlib", "pandas", "statsmodels", "rich", "jax", "sklearn", "river")
 
 
 def test_import_loads_nothing_optional():

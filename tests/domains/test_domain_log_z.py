@@ -130,9 +130,7 @@ def test_polytope_encloses_the_box_it_is(dim: int, k: float) -> None:
     rng = np.random.default_rng(dim)
     high = rng.uniform(0.5, 1.5, dim)
     box: Domain = Box(-high, high)
-    same = Polytope(
-        np.vstack([np.eye(dim), -np.eye(dim)]), np.concatenate([high, high]), center=np.zeros(dim)
-    )
+    same = Polytope(np.vstack([np.eye(dim), -np.eye(dim)]), np.concatenate([high, high]), center=np.zeros(dim))
     assert same.log_z(k, "lower") <= box.log_z(k) + 1e-12
     assert box.log_z(k) - 1e-12 <= same.log_z(k) <= box.log_z(k) + 1e-6
     if dim <= 6 and k == 0:

@@ -22,7 +22,7 @@ def test_the_polynomial_is_a_lower_bound(loss, d):
     m.observe_many(features, targets)
     sampler = m._sampler("quartic")
     sampler._build()
-    bound, core = sampler.built
+    bound, _, core = sampler.built
     z = m._history.summary.z
     at_z = m.log_density(z)
     slack = []

@@ -50,13 +50,9 @@ def test_linear_normal_form(slab, seed: int) -> None:  # type: ignore[no-untyped
     gradients = np.random.default_rng(seed).normal(size=(4, slab.dim))
     rows = Linear().prepare(slab, gradients)
     u = points(slab, seed, 1)[0]
-    np.testing.assert_allclose(
-        Linear().values(slab.push(u), gradients), rows.vectors @ u + rows.offsets, atol=1e-12
-    )
+    np.testing.assert_allclose(Linear().values(slab.push(u), gradients), rows.vectors @ u + rows.offsets, atol=1e-12)
     np.testing.assert_array_equal(Linear().subgradients(slab.push(u), gradients), gradients)
-    np.testing.assert_allclose(
-        Linear().lipschitz(slab, gradients), np.linalg.norm(gradients @ slab.frame, axis=1)
-    )
+    np.testing.assert_allclose(Linear().lipschitz(slab, gradients), np.linalg.norm(gradients @ slab.frame, axis=1))
 
 
 @quick
@@ -64,9 +60,7 @@ def test_linear_normal_form(slab, seed: int) -> None:  # type: ignore[no-untyped
 def test_values_and_subgradients_row_by_row(glm, seed: int) -> None:  # type: ignore[no-untyped-def]
     features, targets = data(glm, seed, 4, 3)
     x, z = np.random.default_rng(seed).normal(size=(2, 3))
-    margins = [
-        y * (a @ x) if isinstance(glm, Label) else a @ x - y for a, y in zip(features, targets, strict=True)
-    ]
+    margins = [y * (a @ x) if isinstance(glm, Label) else a @ x - y for a, y in zip(features, targets, strict=True)]
     here, there = glm.values(x, features, targets), glm.values(z, features, targets)
     np.testing.assert_allclose(here, [glm.phi(np.array(m)) for m in margins])
     slopes = glm.subgradients(x, features, targets)

@@ -1,7 +1,9 @@
 """The laws that draws are held against: naive formulas of the losses and plain quadrature, none of the library's code."""
 
 import numpy as np
+import reticent as rt
 from scipy import stats
+from scipy.optimize import linprog
 
 ALPHA = 1e-6  # significance of every single test
 DEEP = 32.0  # log density below its peak where quadrature stops
@@ -146,3 +148,122 @@ def two_sample(one, two):
     pairs.append((one.sum(axis=1), two.sum(axis=1)))
     pairs.append((((one - middle) ** 2).sum(axis=1), ((two - middle) ** 2).sum(axis=1)))
     return min(1.0, len(pairs) * min(stats.ks_2samp(a, b).pvalue for a, b in pairs))
+
+
+def data(kind, rounds, dim, seed=0, towards=None, noise=0.7):
+    """Features and targets of a stream whose losses pull towards a point."""
+    rng = np.random.default_rng([rounds, dim, seed])
+    a = rng.normal(size=(rounds, dim))
+    towards = np.full(dim, 0.1) if towards is None else np.asarray(towards, float)
+    if kind == "linear":
+        return a * 0.3 - towards, None
+    y = a @ towards + noise * rng.normal(size=rounds)
+    return a, np.where(y > 0, 1.0, -1.0) if kind in LABELS else y
+
+
+def make_loss(kind, *parameter):
+    """The library's loss of this name."""
+    return getattr(rt, kind.capitalize())(*parameter)
+
+
+def custom():
+    """The absolute loss as a caller would write it."""
+    return rt.Custom(lambda x, row: abs(row[0] @ x - row[1]), lambda x, row: np.sign(row[0] @ x - row[1]) * row[0])
+
+
+def observe(measure, a, y):
+    """Hand over a block of rounds, if there are any."""
+    if not len(a):
+        return
+    if isinstance(measure.loss, rt.Custom):
+        measure.observe_many(list(zip(a, y, strict=True)))
+    elif y is None:
+        measure.observe_many(a)
+    else:
+        measure.observe_many(a, y)
+
+
+def law_on(domain, log_density, points):
+    """Quadrature over a body described naively: (grid, how draws become points of the grid)."""
+
+    def place(x):
+        return x
+
+    plain = log_density
+    if isinstance(domain, rt.Simplex):
+        # The first coordinates determine the last; volumes are proportional.
+        n = domain.dim - 1
+
+        def place(x):
+            return x[:, :n]
+
+        def log_density(x):
+            return plain(np.column_stack([x, 1 - x.sum(axis=1)]))
+
+        low, high = np.zeros(n), np.ones(n)
+
+        def inside(x):
+            return x.sum(axis=1) <= 1
+    elif isinstance(domain, rt.Box):
+        low, high = domain.low, domain.high
+
+        def inside(x):
+            return np.ones(len(x), bool)
+    elif isinstance(domain, rt.Ball) and domain.dim == 2:
+        # Polar coordinates, with angles reckoned from the mode on a coarse grid of the disc.
+        angle = np.arange(720) * np.pi / 360
+        spread = np.sqrt(np.arange(0.5, 40) / 40)[:, None] * domain.radius
+        disc = np.stack([spread * np.cos(angle), spread * np.sin(angle)], axis=2).reshape(-1, 2) + domain.center
+        x0, y0 = disc[np.argmax(plain(disc))] - domain.center
+        origin = np.arctan2(y0, x0)
+
+        def place(x):
+            away = x - domain.center
+            turn = np.arctan2(away[:, 1], away[:, 0]) - origin
+            return np.column_stack([np.hypot(away[:, 0], away[:, 1]), (turn + np.pi) % (2 * np.pi) - np.pi])
+
+        def log_density(x):
+            r, turn = x[:, 0], x[:, 1] + origin
+            points = np.column_stack([r * np.cos(turn), r * np.sin(turn)]) + domain.center
+            return plain(points) + np.log(r)
+
+        low, high = np.array([0.0, -np.pi]), np.array([domain.radius, np.pi])
+
+        def inside(x):
+            return np.ones(len(x), bool)
+    elif isinstance(domain, rt.Ball):
+        low, high = domain.center - domain.radius, domain.center + domain.radius
+
+        def inside(x):
+            return ((x - domain.center) ** 2).sum(axis=1) <= domain.radius**2
+    else:
+        free = [(None, None)] * domain.dim
+        solve = [linprog(s * e, domain.A, domain.b, bounds=free).fun for e in np.eye(domain.dim) for s in (1, -1)]
+        low, high = np.array(solve[::2]), -np.array(solve[1::2])
+
+        def inside(x):
+            return (x @ domain.A.T <= domain.b).all(axis=1)
+
+    return Grid(log_density, inside, low, high, points), place
+
+
+def check(domain, kind, parameter, a, y, *, beta, lam, method=None, count=2500, points=None, seed=0, off=1.0):
+    """The p-value of draws of a measure with temperature `off` times that of the law they are held against."""
+    loss = custom() if kind == "custom" else make_loss(kind, *parameter)
+    measure = rt.Gibbs(domain, loss, beta=beta * off, lam=lam)
+    observe(measure, a, y)
+    return against(measure, kind, parameter, a, y, beta=beta, method=method, count=count, points=points, seed=seed)
+
+
+def against(measure, kind, parameter, a, y, *, beta=None, method=None, count=2500, points=None, seed=0):
+    """The p-value of draws of a measure against the law of the rounds given."""
+    domain = measure.domain
+    plain = "absolute" if kind == "custom" else kind
+    beta = measure.beta if beta is None else beta
+    density = log_law(plain, a, y, *parameter, beta=beta, lam=measure.lam, center=domain.center)
+    grid, place = law_on(domain, density, points or {1: 1500, 2: 160, 3: 44}[domain.chart_dim])
+    return grid.p_value(place(draws(measure, count, seed, method)))
+
+
+PARAMETERS = {"pinball": (0.2,), "hinge": (1.0,), "huber": (0.5,)}
+KINDS = ("linear", "squared", "absolute", "pinball", "hinge", "huber", "logistic")

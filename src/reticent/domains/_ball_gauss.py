@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from reticent._kernel import kernel
 
 from ._line import line_sampler
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def log_kummer(a: float, x: float) -> float:
     """log of the integral over [0, 1] of w^(a-1) exp(-x w), for a > 0 and x >= 0."""
     if x <= a + 30.0 + 6.0 * math.sqrt(a):
@@ -42,7 +42,7 @@ def log_kummer(a: float, x: float) -> float:
     return whole + math.log1p(-math.exp(log_upper - whole)) - a * math.log(x)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _depth_density(args, depth):
     """Log density of the distance below the cap, and its slope.
 
@@ -60,7 +60,7 @@ def _depth_density(args, depth):
 _draw_depth = line_sampler(_depth_density)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _draw_truncated_gamma(rng, a, x):
     """w in [0, x] with density proportional to w^(a-1) exp(-w)."""
     if x > a:
@@ -80,7 +80,7 @@ def _draw_truncated_gamma(rng, a, x):
             return w
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def draw_ball(rng, h, k, radius, out):
     """Fill `out` with a draw from exp(h.x - k|x|^2/2) on |x| <= radius, for dimension >= 2."""
     d = out.size

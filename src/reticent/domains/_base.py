@@ -123,8 +123,8 @@ class Domain(ABC):
         expect up to some 30 dimensions.
 
         >>> from reticent.domains import Ball
-        >>> Ball(2).draw_gaussian([100.0, 0.0], 5.0, rng=0).round(1)
-        array([1., 0.])
+        >>> bool(Ball(2).draw_gaussian([100.0, 0.0], 5.0, rng=0)[0] > 0.9)
+        True
         """
         from reticent.domains._gauss import draw_gaussian  # numba loads on first use
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from reticent._check import Array
+from reticent._kernel import kernel
 
 from ._ball_gauss import draw_ball
 from ._body import Body
@@ -27,11 +27,13 @@ class Envelope(NamedTuple):
     log_mass: float
 
 
-@njit(cache=True, error_model="numpy")
-def envelope(h, P, floor, body):
-    """An `Envelope` of exp(h.x - x'Px/2) on the body; every eigenvalue of P is at least `floor` >= 0."""
+@kernel
+def envelope(h, P, floor, body, exact):
+    """An `Envelope` of exp(h.x - x'Px/2) on the body; every eigenvalue of P is at least `floor` >= 0.
+
+    With `exact` its log mass is exact, else good enough for comparing."""
     if body.ball:
-        kind, vectors, matrix, scalars, log_mass = ball_envelope(h, P, floor, body.radius)
+        kind, vectors, matrix, scalars, log_mass = ball_envelope(h, P, floor, body.radius, exact)
         return Envelope(kind, vectors, matrix, scalars, 0.0, log_mass)
     # A flat Gaussian is made definite by exp(extra (R^2 - |x|^2) / 2) >= 1, which costs 5 percent at most.
     extra = 0.0
@@ -48,7 +50,7 @@ def envelope(h, P, floor, body):
     return Envelope(1 if sequential else 0, vectors, matrix, scalars, extra, log_mass + 0.5 * extra * body.radius**2)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def propose(rng, env, body, out):
     """Fill `out` with a draw from the envelope; return log(f / envelope) <= 0 there, -inf outside the body."""
     if body.ball:
@@ -64,7 +66,7 @@ def propose(rng, env, body, out):
     return weight
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _draw_coordinates(rng, h, k, lo, hi, out):
     """Fill `out` with independent coordinates of density exp(h x - k x^2/2) on [lo, hi], k >= 0."""
     for j in range(out.size):
@@ -89,9 +91,9 @@ def _draw_coordinates(rng, h, k, lo, hi, out):
                 break
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _draw_general(rng, h, P, floor, body, limit, out):
-    env = envelope(h, P, floor, body)
+    env = envelope(h, P, floor, body, False)
     for count in range(1, limit + 1):
         weight = propose(rng, env, body, out)
         if weight > -np.inf and rng.standard_exponential() >= -weight:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from reticent._kernel import kernel
 
 from ._ball_gauss import _depth_density, draw_ball
 from ._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times, quadratic, times
@@ -18,7 +19,7 @@ from ._normal import LOG_SQRT_2PI, SQRT2, draw_normal, erfcx
 PLAIN, TILTED, CAP, ROUND = range(4)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _multiplier(p, h2, radius2, extra):
     """The nu >= 0 with sum h2/(p+nu)^2 + extra * sum 1/(p+nu) = radius2, or 0 if the sum is smaller at 0."""
     low, high = 0.0, 0.0
@@ -44,7 +45,7 @@ def _multiplier(p, h2, radius2, extra):
     return high
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _cap_log_mass(p, n2, nu, flat, radius):
     """Log mass of the cap envelope, relative to f at the constrained mode; n2 are squared coordinates of the normal."""
     alpha = 0.0
@@ -60,7 +61,7 @@ def _cap_log_mass(p, n2, nu, flat, radius):
     return p.size * LOG_SQRT_2PI - 0.5 * (log_det + math.log(rest)) + math.log(0.5 * erfcx(t / SQRT2))
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _round_log_mass(h, k, radius):
     """Log of the integral of exp(h.x - k|x|^2/2) over the ball, by the trapezoid rule: to compare envelopes only."""
     d = h.size
@@ -79,8 +80,8 @@ def _round_log_mass(h, k, radius):
             break
     mode = high
     top = _depth_density(args, mode)[0]
-    width = mode
-    while _depth_density(args, min(2.0 * radius, mode + width))[0] < top - 30.0:
+    width = 2.0 * radius
+    while width > 1e-12 * mode and _depth_density(args, min(2.0 * radius, mode + width))[0] < top - 20.0:
         width *= 0.5
     left, right = max(0.0, mode - 2.0 * width), min(2.0 * radius, mode + 2.0 * width)
     total = 0.0
@@ -92,11 +93,12 @@ def _round_log_mass(h, k, radius):
     return value + args[0] * radius - 0.5 * k * radius * radius
 
 
-@njit(cache=True, error_model="numpy")
-def ball_envelope(h, P, floor, radius):
+@kernel
+def ball_envelope(h, P, floor, radius, exact):
     """Choose an envelope: (kind, vectors (4, d), matrix (d, d), scalars (4,), log mass).
 
-    `floor` is a known lower bound of the eigenvalues of P (0 if none is known).
+    `floor` is a known lower bound of the eigenvalues of P (0 if none is known). With `exact` the log mass is exact,
+    for callers that mix the envelope with another; else it may be a number good enough for comparing.
     """
     d = h.size
     vectors = np.zeros((4, d))
@@ -140,7 +142,7 @@ def ball_envelope(h, P, floor, radius):
         at_mode += ht[i] * zt[i] - 0.5 * p[i] * zt[i] * zt[i]
     z = times(V, zt)
     flat = 0.0
-    if nu_star > 0.0:
+    if nu_star > 0.0 and dot(zt, zt) > (1.0 - 1e-9) * radius * radius:
         n2 = zt * zt / dot(zt, zt)
         low, high = 0.0, nu_star
         for _ in range(40):
@@ -159,7 +161,7 @@ def ball_envelope(h, P, floor, radius):
     for i in range(d):
         bend[i, i] -= k
     tilted = h - times(bend, z)
-    level = _round_log_mass(tilted, k, radius) + 0.5 * quadratic(bend, z)
+    level = np.inf if exact else _round_log_mass(tilted, k, radius) + 0.5 * quadratic(bend, z)
     if level < mass:
         vectors[0] = tilted
         vectors[1] = z
@@ -190,7 +192,7 @@ def ball_envelope(h, P, floor, radius):
     return CAP, vectors, W, scalars, mass
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def ball_propose(rng, kind, vectors, W, scalars, radius, out):
     """Fill `out` with a point of the envelope; return log(f / envelope) there, -inf outside the ball."""
     d = out.size
@@ -204,7 +206,8 @@ def ball_propose(rng, kind, vectors, W, scalars, radius, out):
     if kind == CAP:
         normal = vectors[1]
         sigma, mean = scalars[1], scalars[2]
-        w = mean + sigma * draw_normal(rng, (-2.0 * radius - mean) / sigma, -mean / sigma)
+        # Not cut off at -2R: the mass of the envelope counts the whole half-line, and the test below refuses the rest.
+        w = mean + sigma * draw_normal(rng, -np.inf, -mean / sigma)
         shift = w - dot(normal, g)
         square = 0.0
         for i in range(d):

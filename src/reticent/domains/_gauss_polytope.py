@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from reticent._kernel import kernel
 
 from ._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times
 from ._normal import LOG_SQRT_2PI, draw_scaled, log_mass, log_tail
@@ -18,7 +19,7 @@ from ._normal import LOG_SQRT_2PI, draw_scaled, log_mass, log_tail
 NEGLIGIBLE = 1e-13  # coefficients of unit rows below this are rounding; the final check of membership covers them
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _slice(A, b, suffix, used, k):
     """The interval that coordinate k is confined to, and which rows confine it; `used` are partial sums A x."""
     low, high = -np.inf, np.inf
@@ -36,7 +37,7 @@ def _slice(A, b, suffix, used, k):
     return low, high, low_row, high_row
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _step(low, high, scale, rho):
     """(a, log mass + a^2/2 with a the end anchored at, densities at the two ends over the mass) of one coordinate.
 
@@ -59,14 +60,14 @@ def _step(low, high, scale, rho):
     return 0.0, level, at_low, math.exp(-0.5 * right * right - LOG_SQRT_2PI - level)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _weight(delta, z0, rho, anchor, level):
     """The log weight of one coordinate: -delta (z0 + delta/2) + (tau^2 - anchor^2)/2 + level, tau = rho + delta."""
     tau = rho + delta
     return -delta * (z0 + 0.5 * delta) + 0.5 * (tau - anchor) * (tau + anchor) + level
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _path(A, b, suffix, L, z0, mu, fixed, x):
     """Follow the means of the tilted coordinates (or the given x): psi and its gradient in the normal coordinates."""
     d = mu.size
@@ -114,7 +115,7 @@ def _path(A, b, suffix, L, z0, mu, fixed, x):
     return psi, gradient
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _inside_chance(A, b, W, mean):
     """A lower bound of the chance that the unrestricted Gaussian falls into the polytope."""
     outside = 0.0
@@ -129,7 +130,82 @@ def _inside_chance(A, b, W, mean):
     return 1.0 - outside
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
+def _look(A, b, suffix, L, z0, mu, lo, hi):
+    """(bound on psi over the body, its slack, the gradient in mu-space) for the tilt mu."""
+    d = mu.size
+    x = np.zeros(d)
+    psi, gradient = _path(A, b, suffix, L, z0, mu, False, x)
+    if psi == -np.inf:
+        # The path of means ran out of the polytope: the centre is a feasible path.
+        x[:] = 0.0
+        psi, gradient = _path(A, b, suffix, L, z0, mu, True, x)
+    # psi is concave: its tangent at this path bounds it on the whole body.
+    y = gradient.copy()
+    slack = 0.0
+    for i in range(d - 1, -1, -1):
+        for j in range(i + 1, d):
+            y[i] -= L[j, i] * y[j]
+        y[i] /= L[i, i]
+        slack += max(y[i] * (lo[i] - x[i]), y[i] * (hi[i] - x[i]))
+    return psi + slack, slack, gradient
+
+
+@kernel
+def _tilt(A, b, suffix, L, z0, lo, hi):
+    """A tilt near the minimax one, by fixed-point steps with Anderson's acceleration, and a certified bound on psi."""
+    d = z0.size
+    memory = 6
+    mus, gradients = np.zeros((memory + 1, d)), np.zeros((memory + 1, d))
+    kept = 0
+    mu = np.zeros(d)
+    bound, slack, gradient = _look(A, b, suffix, L, z0, mu, lo, hi)
+    best, best_mu = bound, mu
+    step = 1.0
+    looks = 1
+    # Acceptance falls by exp(slack): the longer the search, the more of it is worth keeping.
+    while slack > (0.02 if looks < 60 else 0.3 if looks < 200 else 1.0) and looks < 1000:
+        if kept == memory + 1:
+            mus[:-1], gradients[:-1] = mus[1:].copy(), gradients[1:].copy()
+            kept = memory
+        mus[kept], gradients[kept] = mu, gradient
+        kept += 1
+        faster = False
+        if kept > 3:
+            # The combination of the last steps whose gradients nearly cancel.
+            change = gradients[1:kept] - gradients[: kept - 1]
+            gram = np.zeros((kept - 1, kept - 1))
+            right = np.zeros(kept - 1)
+            trace = 0.0
+            for i in range(kept - 1):
+                right[i] = dot(change[i], gradient)
+                for j in range(kept - 1):
+                    gram[i, j] = dot(change[i], change[j])
+                trace += gram[i, i]
+            for i in range(kept - 1):
+                gram[i, i] += 1e-10 * trace + 1e-300
+            theta = np.linalg.solve(gram, right)
+            candidate = mu + step * gradient
+            for i in range(kept - 1):
+                candidate -= theta[i] * (mus[i + 1] - mus[i] + step * change[i])
+            new_bound, new_slack, new_gradient = _look(A, b, suffix, L, z0, candidate, lo, hi)
+            looks += 1
+            faster = new_slack < slack
+            if faster:
+                mu, bound, slack, gradient = candidate, new_bound, new_slack, new_gradient
+        if not faster:
+            before = slack
+            mu = mu + step * gradient
+            bound, slack, gradient = _look(A, b, suffix, L, z0, mu, lo, hi)
+            looks += 1
+            if slack > before:
+                step = max(0.1, 0.7 * step)
+        if bound < best:
+            best, best_mu = bound, mu
+    return best_mu, best
+
+
+@kernel
 def polytope_envelope(h, P, A, b, suffix, lo, hi):
     """(sequential?, vectors (2, d), matrix (d, d), bound on psi, log mass) of f(x) = exp(h.x - x'Px/2); P definite."""
     d = h.size
@@ -159,41 +235,11 @@ def polytope_envelope(h, P, A, b, suffix, lo, hi):
     # Normal coordinates of the centre: x = L (z - z0), so f(x) = exp(-sum delta (z0 + delta/2)), delta = z - z0.
     z0 = -lower_transposed_times(L, h)
     vectors[0] = z0
-    mu = np.zeros(d)
-    best = np.inf
-    x = np.zeros(d)
-    step = 1.0
-    last = np.inf
-    for iteration in range(1500):
-        psi, gradient = _path(A, b, suffix, L, z0, mu, False, x)
-        if psi == -np.inf:
-            # The path of means ran out of the polytope: the centre is a feasible path.
-            x[:] = 0.0
-            psi, gradient = _path(A, b, suffix, L, z0, mu, True, x)
-        # psi is concave: its tangent at this path bounds it on the whole body.
-        y = gradient.copy()
-        for i in range(d - 1, -1, -1):
-            for j in range(i + 1, d):
-                y[i] -= L[j, i] * y[j]
-            y[i] /= L[i, i]
-        slack = 0.0
-        for i in range(d):
-            slack += max(y[i] * (lo[i] - x[i]), y[i] * (hi[i] - x[i]))
-        if psi + slack < best:
-            best = psi + slack
-            vectors[1] = mu
-        # Acceptance falls by exp(slack): the longer the search, the more of it is worth keeping.
-        if slack < (0.02 if iteration < 60 else 0.5 if iteration < 300 else 2.0):
-            break
-        if slack > last:
-            step = max(0.1, 0.7 * step)
-        last = slack
-        for i in range(d):
-            mu[i] += step * gradient[i]
+    vectors[1], best = _tilt(A, b, suffix, L, z0, lo, hi)
     return True, vectors, L, best, level + best
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def polytope_propose(rng, sequential, vectors, matrix, bound, A, b, suffix, out):
     """Fill `out` with a point of the envelope; return log(f / envelope) there, -inf outside the polytope."""
     d = out.size

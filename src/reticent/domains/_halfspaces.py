@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
+import scipy
 
 from reticent._check import Array
 
@@ -82,7 +82,7 @@ def least(c: Array, A: Array, b: Array) -> Array:
 
 
 def _solve(c: Array, A: Array, b: Array, bounds: list[tuple[float | None, float | None]]) -> Array:
-    answer = linprog(
+    answer = scipy.optimize.linprog(
         c,
         A_ub=A,
         b_ub=b,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from reticent._kernel import kernel
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def inverse_cholesky(P):
     """W lower triangular with W P W' = I, so that W'z has precision P for a standard normal z."""
     d = P.shape[0]
@@ -35,7 +36,7 @@ def inverse_cholesky(P):
     return W
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def lower_times(W, v):
     """W v for a lower triangular W."""
     d = v.size
@@ -48,7 +49,7 @@ def lower_times(W, v):
     return out
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def lower_transposed_times(W, v):
     """W' v for a lower triangular W."""
     d = v.size
@@ -59,7 +60,7 @@ def lower_transposed_times(W, v):
     return out
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def dot(u, v):
     """u . v, added up in order."""
     s = 0.0
@@ -68,7 +69,7 @@ def dot(u, v):
     return s
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def quadratic(P, v):
     """v' P v."""
     s = 0.0
@@ -78,7 +79,7 @@ def quadratic(P, v):
     return s
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def times(P, v):
     """P v."""
     out = np.empty(P.shape[0])

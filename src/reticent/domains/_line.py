@@ -11,14 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from reticent._kernel import kernel
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _segment_log_mass(top: float, slope: float, width: float) -> float:
     """log of the integral of exp over a line of the given slope whose higher end is `top`."""
     fall = abs(slope) * width
-    if fall < 1e-8:
+    if fall < 1e-290:
         return top + math.log(width)
     return top + math.log(-math.expm1(-fall)) - math.log(abs(slope))
 
@@ -31,7 +32,7 @@ def line_sampler(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     A factory rather than a function argument, since numba caches closures but not passed functions.
     """
 
-    @njit(cache=True, error_model="numpy")
+    @kernel
     def draw(args, lo, hi, guess, scale, rng):
         scale = min(max(scale, 1e-300), hi - lo)
         x = min(max(guess, lo), hi)
@@ -141,7 +142,7 @@ def line_sampler(evaluate: Callable[..., Any]) -> Callable[..., Any]:
                 i += 1
             width = cuts[i + 1] - cuts[i]
             slope = gs[i]
-            if abs(slope) * width < 1e-8:
+            if abs(slope) * width < 1e-290:
                 x = cuts[i] + width * rng.random()
             elif slope > 0.0:
                 x = cuts[i + 1] + math.log1p(rng.random() * math.expm1(-slope * width)) / slope

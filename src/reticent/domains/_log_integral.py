@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
+import scipy
 
 from reticent._check import Array
 
@@ -32,7 +32,7 @@ def log_ball_integral(dim: int, radius: float, k: float) -> float:
     if x > shape:
         # The regularised incomplete gamma function is about a half or more: no underflow.
         gaussian = shape * (math.log(2 * math.pi) - math.log(k))
-        return gaussian + math.log1p(-float(special.gammaincc(shape, x)))
+        return gaussian + math.log1p(-float(scipy.special.gammaincc(shape, x)))
     # Otherwise, the mean over the ball is exp(-x) * sum_i x^i / ((shape+1)...(shape+i)): all terms positive.
     total, term, i = 1.0, 1.0, 0
     while term > 1e-17 * total:
@@ -54,6 +54,6 @@ def log_box_integral(lo: Array, hi: Array, k: float) -> float:
 def _log_half(h: Array, k: float) -> Array:
     # log of the integral from 0 to h: h times the mean, which is sqrt(pi)/2 * erf(z)/z and 1 at z = 0.
     z = np.maximum(h * math.sqrt(k / 2), 1e-150)
-    mean: Array = (math.sqrt(math.pi) / 2) * special.erf(z) / z
+    mean: Array = (math.sqrt(math.pi) / 2) * scipy.special.erf(z) / z
     logs: Array = np.log(h) + np.log(mean)
     return logs

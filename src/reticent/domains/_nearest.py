@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
+import scipy
 
 from reticent._check import Array
 
@@ -47,7 +47,7 @@ def _active(A: Array, gap: Array) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     stacked = np.vstack([-A.T, gap])
     target = np.zeros(len(stacked))
     target[-1] = 1.0
-    weights, _ = nnls(stacked, target, maxiter=30 * len(stacked) + 30 * len(gap))
+    weights, _ = scipy.optimize.nnls(stacked, target, maxiter=30 * len(stacked) + 30 * len(gap))
     return np.flatnonzero(weights > 0)
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from reticent._kernel import kernel
 
 SQRT2 = math.sqrt(2.0)
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
-@njit(cache=True, error_model="numpy")
-def erfcx(x: float) -> float:
+@kernel
+def erfcx(x):
     """exp(x^2) erfc(x) for x >= 0, to about 1e-14 relative."""
     if x < 5.0:
         return math.exp(x * x) * math.erfc(x)
@@ -23,8 +24,8 @@ def erfcx(x: float) -> float:
     return 1.0 / (math.sqrt(math.pi) * tail)
 
 
-@njit(cache=True, error_model="numpy")
-def log_tail(a: float, width: float) -> float:
+@kernel
+def log_tail(a, width):
     """log of exp(a^2/2) P(a <= N <= a + width), for a >= 0: what is left of the mass beside exp(-a^2/2)."""
     drop = width * (a + 0.5 * width)  # by how much x^2/2 grows over the interval
     if drop < 1e-5 and width < 1e-3:
@@ -36,8 +37,8 @@ def log_tail(a: float, width: float) -> float:
     return math.log(0.5 * mass)
 
 
-@njit(cache=True, error_model="numpy")
-def log_mass(a: float, b: float) -> float:
+@kernel
+def log_mass(a, b):
     """log P(a <= N <= b) for a standard normal N; -inf if the interval is empty."""
     if not a < b:
         return -np.inf
@@ -48,7 +49,7 @@ def log_mass(a: float, b: float) -> float:
     return math.log(0.5 * (math.erf(b / SQRT2) - math.erf(a / SQRT2)))
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _draw_tail(rng, a, width):
     """N - a for a standard normal N given a <= N <= a + width, for a >= 0 (docs/theory.md, S1)."""
     if width * (a + 0.5 * width) < 1.5:
@@ -66,7 +67,7 @@ def _draw_tail(rng, a, width):
             return step
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def draw_scaled(rng, a, low, high, scale):
     """x in [low, high] with (x - low)/scale + a a truncated standard normal: exact by rejection.
 
@@ -88,7 +89,7 @@ def draw_scaled(rng, a, low, high, scale):
             return min(high, low + scale * step)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def draw_normal(rng, a, b):
     """A standard normal given a <= N <= b, exactly; a < b may be infinite, not both."""
     if a == -np.inf:

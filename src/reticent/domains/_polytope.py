@@ -153,9 +153,17 @@ class Polytope(Domain):
             eye = np.eye(self._dim)[:-1]  # without the last coordinate, which no later one follows
             implied, levels = np.vstack([eye, -eye]), np.concatenate([hi[:-1], -lo[:-1]])
         rows = np.vstack([self._rows, implied])
+        box = bool(((self._rows != 0.0).sum(axis=1) == 1).all())
+        if box:
+            # The rows are the bounds themselves, without the slack of a linear programme.
+            along = self._rows.sum(axis=1)
+            ends = (self._levels / along)[:, None]
+            hi = np.where(self._rows > 0.0, ends, np.inf).min(axis=0)
+            lo = np.where(self._rows < 0.0, ends, -np.inf).max(axis=0)
+            rows, levels = self._rows, np.zeros(0)
         return Body(
             ball=False,
-            box=bool(((rows != 0.0).sum(axis=1) == 1).all()),
+            box=box,
             dim=self._dim,
             radius=self._radius,
             A=read_only(rows),

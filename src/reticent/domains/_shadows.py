@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
+import scipy
 
 from reticent._check import Array
 
@@ -29,8 +29,8 @@ def shadow_rows(vertices: Array, slack: float) -> tuple[Array, Array]:
             facets = np.array([[1.0, -shadow.max()], [-1.0, shadow.min()]])
         else:
             try:
-                facets = ConvexHull(shadow).equations
-            except QhullError:
+                facets = scipy.spatial.ConvexHull(shadow).equations
+            except scipy.spatial.QhullError:
                 continue
             _, first = np.unique(np.round(facets / np.abs(facets).max(), 10), axis=0, return_index=True)
             facets = facets[first]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError, distance
+import scipy
 
 from reticent._check import Array
 
@@ -29,8 +29,8 @@ def vertices(A: Array, b: Array, inside: Array) -> Array | None:
     slack = b - A @ inside
     scale = float(slack.min())
     try:
-        found = HalfspaceIntersection(np.column_stack([A, -slack / scale]), np.zeros(dim)).intersections
-    except QhullError:
+        found = scipy.spatial.HalfspaceIntersection(np.column_stack([A, -slack / scale]), np.zeros(dim)).intersections
+    except scipy.spatial.QhullError:
         return None
     if not np.isfinite(found).all():
         return None
@@ -49,7 +49,7 @@ def farthest(points: Array) -> float:
     5.0
     """
     blocks = (points[i : i + 500] for i in range(0, len(points), 500))
-    return max(float(distance.cdist(block, points).max()) for block in blocks)
+    return max(float(scipy.spatial.distance.cdist(block, points).max()) for block in blocks)
 
 
 def volume_and_spread(corners: Array) -> tuple[float, float] | None:
@@ -68,8 +68,8 @@ def volume_and_spread(corners: Array) -> tuple[float, float] | None:
         return None
     size = float(np.abs(corners).max())
     try:
-        hull = ConvexHull(corners / size)
-    except QhullError:
+        hull = scipy.spatial.ConvexHull(corners / size)
+    except scipy.spatial.QhullError:
         return None
     # A fan of simplices (0, v_1, ..., v_d); the mean of |u|^2 over one is known in closed form.
     fan = (corners / size)[hull.simplices]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from reticent._check import Array
+from reticent._kernel import kernel
 from reticent.domains._gauss import envelope, propose
 
 from ._history import RowHistory
@@ -15,7 +15,7 @@ from ._mode import mode_on_body
 from ._thinning import lower_factor, survives, upper_factor
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vectors, offsets, totals, limit, out):
     """Fill `out` with a draw; return (proposals, rows read, accepted?), giving up after `limit` proposals."""
     z, gradient, hessian, floor, extent = summary
@@ -29,7 +29,7 @@ def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vector
             bent += floor[i, j] * z[j]
         P[i, i] += beta * lam
         h[i] = beta * (bent - gradient[i])
-    env = envelope(h, P, beta * lam, body)
+    env = envelope(h, P, beta * lam, body, False)
     weight = totals[-1] if totals.size else 0.0
     reads = 0
     u = np.empty(d)

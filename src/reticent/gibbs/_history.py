@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from reticent._check import Array
+from reticent._kernel import kernel
 from reticent.domains import Domain
-from reticent.losses import GeneralisedLinear, Rows
+from reticent.losses import GeneralisedLinear, Hinge, Rows
 
 from ._columns import Columns
-from ._phi import curvature_range, d2phi, dphi, margin_bounds, phi
+from ._phi import curvature_range, d2phi, dphi, margin, margin_bounds, phi
 
 _CHUNK = 1 << 15  # rows handled together where temporary arrays are needed
 
@@ -30,7 +30,7 @@ class Summary(NamedTuple):
     extent: Array  # largest norm of a row, largest |margin| over the body
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _ingest(code, parameter, curved, vectors, offsets, totals, start, body, summary):
     """Add the rows from `start` on to the summary, one after the other."""
     z, gradient, hessian, floor, extent = summary
@@ -38,9 +38,7 @@ def _ingest(code, parameter, curved, vectors, offsets, totals, start, body, summ
     total = totals[start - 1] if start > 0 else 0.0
     for i in range(start, offsets.size):
         row = vectors[i]
-        m = offsets[i]
-        for j in range(d):
-            m += row[j] * z[j]
+        m = margin(vectors, offsets, i, z)
         slope = dphi(code, parameter, m)
         for j in range(d):
             gradient[j] += slope * row[j]
@@ -61,7 +59,7 @@ def _ingest(code, parameter, curved, vectors, offsets, totals, start, body, summ
         totals[i] = total
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _value(code, parameter, vectors, offsets, x):
     total = 0.0
     for i in range(offsets.size):
@@ -72,7 +70,15 @@ def _value(code, parameter, vectors, offsets, x):
     return total
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
+def _gradient(code, parameter, vectors, offsets, x, out):
+    for i in range(offsets.size):
+        slope = dphi(code, parameter, margin(vectors, offsets, i, x))
+        for j in range(x.size):
+            out[j] += slope * vectors[i, j]
+
+
+@kernel
 def _slopes(code, parameter, margins, slopes, bends):
     for i in range(margins.size):
         slopes[i] = dphi(code, parameter, margins[i])
@@ -88,6 +94,7 @@ class RowHistory:
     def __init__(self, domain: Domain, loss: GeneralisedLinear) -> None:
         self.domain = domain
         self.loss = loss
+        self.shift = loss.parameter if isinstance(loss, Hinge) else 0.0  # kernels have every kink at 0
         self.columns = Columns(domain.chart_dim)
         d = domain.chart_dim
         self.summary = Summary(np.zeros(d), np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.zeros(2))
@@ -103,7 +110,7 @@ class RowHistory:
         start = len(self.columns)
         for first in range(0, len(rows), _CHUNK):
             part = slice(first, first + _CHUNK)
-            self.columns.append(rows.vectors[part], rows.offsets[part])
+            self.columns.append(rows.vectors[part], rows.offsets[part] - self.shift)
         columns = self.columns
         _ingest(
             self.loss.code,
@@ -134,10 +141,16 @@ class RowHistory:
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         """Return the sum of the losses at the chart point x and a subgradient of it."""
-        return self.value(x), self.derivatives(x, second=False)[0]
+        return self.value(x), self.gradient(x)
 
-    def derivatives(self, x: Array, *, second: bool = True) -> tuple[Array, Array]:
-        """Return gradient and Hessian of the sum at x, from all rows."""
+    def gradient(self, x: Array) -> Array:
+        """Return a subgradient of the sum at x, with the sides of all kinks as `margin` has them."""
+        out = np.zeros(x.size)
+        _gradient(self.loss.code, self.loss.parameter, self.columns.vectors, self.columns.offsets, x, out)
+        return out
+
+    def derivatives(self, x: Array) -> tuple[Array, Array]:
+        """Return gradient and Hessian of the sum of curved losses at x, from all rows."""
         d = x.size
         gradient, hessian = np.zeros(d), np.zeros((d, d))
         columns = self.columns
@@ -147,8 +160,7 @@ class RowHistory:
             slopes, bends = np.empty_like(margins), np.empty_like(margins)
             _slopes(self.loss.code, self.loss.parameter, margins, slopes, bends)
             gradient += slopes @ vectors
-            if second:
-                hessian += (vectors * bends[:, None]).T @ vectors
+            hessian += (vectors * bends[:, None]).T @ vectors
         return gradient, hessian
 
     def recentre(self, z: Array, gradient: Array, hessian: Array) -> None:

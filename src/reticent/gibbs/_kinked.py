@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from reticent._kernel import kernel
 from reticent.domains._gauss import propose
 
+from ._phi import margin
 from ._radial import draw_radius, draw_tail
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _in_body(body, x):
     if body.ball:
         square = 0.0
@@ -28,12 +29,12 @@ def _in_body(body, x):
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _minorant(a, v):
     return a[0] + v * (a[1] + v * (a[2] + v * (a[3] - v * a[4])))
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _largest_gap(a, critical, edge, reach):
     """The largest (v - edge)_+ - p(v) over |v| <= reach, in scaled units."""
     best = 0.0
@@ -46,7 +47,7 @@ def _largest_gap(a, critical, edge, reach):
     return best
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):
     """Toss the coin exp(-beta sum_i [h_i(v) - s p_i(v/s)]); return (kept?, rows read)."""
     d = u.size
@@ -61,7 +62,7 @@ def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):
         rows = q.starts[k + 1] - q.starts[k]
         rates[k] = 0.0
         if rows > 0:
-            reach = q.norms[k] * size / q.scale
+            reach = q.longest[k] * size / q.scale
             low = q.edges[k] / q.scale
             if k < q.inner:
                 # h(v) - s p(v/s) <= s [h(v/s) - p(v/s)] + (s - 1) * residual
@@ -102,9 +103,8 @@ def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):
         else:
             continue  # rounding of the last partial sum
         reads += 1
-        m, v = offsets[i] - q.kink, 0.0
+        m, v = margin(vectors, offsets, i, z), 0.0
         for j in range(d):
-            m += vectors[i, j] * z[j]
             v += vectors[i, j] * u[j]
         v = v / q.scale if m < 0.0 else -v / q.scale
         gap = max(v - abs(m) / q.scale, 0.0)
@@ -114,7 +114,7 @@ def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):
             return False, reads
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _polynomial(q, w):
     """The quartic lower bound of the potential, less its value at z, at whitened coordinates w."""
     d = w.size
@@ -141,7 +141,7 @@ def _polynomial(q, w):
     return total
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def quartic_draw(rng, beta, lam, body, q, core, vectors, offsets, z, newest_norm, limit, out):
     """Fill `out` with a draw; return (proposals, rows read, accepted?)."""
     d = z.size

@@ -8,11 +8,11 @@ import numpy as np
 
 from reticent._check import Array
 
-from ._core import Core
+from ._core import same_core
 from ._history import RowHistory
 from ._kinked import quartic_draw
 from ._mode import quadratic_minimiser
-from ._quartic import Quartic, build_quartic
+from ._quartic import Built, build_quartic
 
 _GROWTH = 1.1  # the bound is built again when the past has grown by a tenth
 
@@ -30,8 +30,9 @@ class KinkedSampler:
 
     def __init__(self, history: RowHistory, beta: float, lam: float) -> None:
         self.history, self.beta, self.lam = history, beta, lam
-        self.built: tuple[Quartic, Core] | None = None
-        self.wasted = 0.0
+        self.built: Built | None = None
+        self.slope = np.zeros(0)  # of all losses at the reference point, as the bound has it
+        self.wasted = 0.0  # work put into rejected proposals since the bound was built, in operations
         self.builds = 0
         self.stretch = 0.0
 
@@ -39,14 +40,15 @@ class KinkedSampler:
         """Return (chart point, proposals, rows read), or None after `limit` proposals."""
         history = self.history
         columns = history.columns
-        if self.built is None or len(history) > _GROWTH * self.built[0].rows:
+        if self.built is None or len(history) > _GROWTH * self.built.bound.rows:
             self._build()
+        self._refresh()
         out = np.empty(history.domain.chart_dim)
         proposals = reads = 0
         while proposals < limit:
             if self.built is None:
                 return None
-            bound, core = self.built
+            bound, _, core = self.built
             tried, read, done = quartic_draw(
                 rng, self.beta, self.lam, history.domain.body, bound, core,
                 columns.vectors, columns.offsets, history.summary.z, float(history.summary.extent[0]),
@@ -62,15 +64,29 @@ class KinkedSampler:
                 self._build()
         return None
 
+    def _refresh(self) -> None:
+        """Take in the slopes of rows that came since the bound was built; their bends wait (docs/theory.md, S8)."""
+        slope = self.history.summary.gradient
+        if self.built is None or np.array_equal(slope, self.slope):
+            return
+        bound, norms, core = self.built
+        bound = bound._replace(slope=bound.slope + self.beta * bound.unwhiten @ (slope - self.slope))
+        moved = same_core(bound, norms, self.history.summary.z, self.history.domain, core)
+        if moved is None:
+            self._build()
+        else:
+            self.built, self.slope = Built(bound, norms, moved), slope.copy()
+
     def _build(self) -> None:
+        self.built = None
         if not len(self.history):
             return
         bend = self._recentre()
         history = self.history
-        self.built = None
+        self.slope = history.summary.gradient.copy()
         for stretch in self._stretches():
-            found = build_quartic(history, history.summary.gradient, bend, self.beta, self.lam, stretch)
-            if found is not None and (self.built is None or found[1].log_mass < self.built[1].log_mass):
+            found = build_quartic(history, self.slope, bend, self.beta, self.lam, stretch)
+            if found is not None and (self.built is None or found.core.log_mass < self.built.core.log_mass):
                 self.built, self.stretch = found, stretch
         self.wasted = 0.0
         self.builds += 1
@@ -87,7 +103,7 @@ class KinkedSampler:
         columns = history.columns
         pieces = history.loss.pieces()
         assert pieces is not None
-        jump, kink = float(pieces[1][0]), float(pieces[0][0])
+        jump = float(pieces[1][0])
         x = history.summary.z.copy()
         eye = np.eye(x.size)
         sizes = np.linalg.norm(columns.vectors[:: max(1, len(columns) // 4096)], axis=1)
@@ -97,12 +113,12 @@ class KinkedSampler:
         bend = np.zeros((x.size, x.size))
         narrowing = True
         for _ in range(40):
-            margins = columns.vectors @ x + (columns.offsets - kink)
+            margins = columns.vectors @ x + columns.offsets
             bend = curvature_estimate(columns.vectors, margins, jump, width)
             inverse = np.linalg.inv(self.beta * (bend + self.lam * eye))
             peak = typical * math.sqrt(float(np.trace(inverse)) / x.size)
             narrowing = width > 1.5 * peak
-            gradient = history.derivatives(x, second=False)[0] + self.lam * x
+            gradient = history.gradient(x) + self.lam * x
             goal = quadratic_minimiser(domain, gradient, bend + self.lam * eye, x)
             gain = -float(gradient @ (goal - x))
             if self.beta * gain < 0.02 and not narrowing:
@@ -120,5 +136,5 @@ class KinkedSampler:
                 width = max(0.25 * width, peak)
             elif not moved:
                 break
-        history.recentre(x, history.derivatives(x, second=False)[0], np.zeros_like(bend))
+        history.recentre(x, history.gradient(x), np.zeros_like(bend))
         return bend

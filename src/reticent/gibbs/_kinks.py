@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from reticent._check import Array
+from reticent._kernel import kernel
 from reticent.domains._line import line_sampler
 
 from ._history import RowHistory
@@ -13,7 +13,7 @@ from ._history import RowHistory
 _RATIO = 4  # a level is merged into the one before it unless that is this many times longer
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _sum_at(args, x):
     """The sum of the losses at x, less its value at lo, and its slope on the left of x."""
     lo, slope, bend, breaks, prefix, starts = args
@@ -39,7 +39,7 @@ def _sum_at(args, x):
     return value, slope
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _log_density(args, x):
     beta, lam, parts = args
     value, slope = _sum_at(parts, x)
@@ -49,7 +49,7 @@ def _log_density(args, x):
 _draw_line = line_sampler(_log_density)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _breaks(vectors, offsets, lo, hi, points, slopes, bends, ends, base, out, jumps):
     """Write the breaks of each row between lo and hi; add the slopes and curvatures just above lo; return how many."""
     count = 0
@@ -73,7 +73,7 @@ def _breaks(vectors, offsets, lo, hi, points, slopes, bends, ends, base, out, ju
     return count
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _fill(breaks, jumps, prefix, start, lo):
     """Prefix sums over one sorted level."""
     j = jk = q = qk = qkk = 0.0
@@ -101,6 +101,7 @@ class LineSampler:
             raise ValueError("the line sampler takes piecewise quadratic losses in one dimension only")
         self.history, self.beta, self.lam = history, beta, lam
         self.points, self.slopes, self.bends, first = pieces
+        self.points = self.points - history.shift
         self.ends = np.array(
             [first, first + self.slopes.sum() + self.bends @ (self.points[-1] - self.points)]
         )  # slopes at minus and plus infinity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,20 +13,11 @@ from reticent._random import Seed, generator
 from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss, Squared
 
-from ._curved import CurvedSampler
 from ._draw import Draw
-from ._history import RowHistory
-from ._kinked_sampler import KinkedSampler
-from ._kinks import LineSampler
-from ._objects import ObjectHistory
-from ._potential import ProximalSampler, TangentSampler, draw_on_line
-from ._sums import GaussianSampler, QuadraticHistory
 
 _BLOCK = 1 << 15  # rows prepared together: bounds temporary memory when a block is mapped from disk
 _FEW = 256  # rounds up to which a kinked sum is simply evaluated
 _TRIES = 20_000  # exact proposals before a draw without a fixed method turns to the certified chain
-
-Sampler = Callable[[np.random.Generator, int], Any]
 
 
 class Gibbs:
@@ -84,12 +74,19 @@ class Gibbs:
         self._history = self._new_history()
         self._samplers: dict[str, Any] = {}
 
-    def _new_history(self) -> QuadraticHistory | RowHistory | ObjectHistory:
+    def _new_history(self) -> Any:
+        # Histories and samplers are compiled: they are imported when a measure is made, not with the package.
         if isinstance(self.loss, Linear | Squared):
+            from ._sums import QuadraticHistory
+
             return QuadraticHistory(self.domain, isinstance(self.loss, Squared))
         if isinstance(self.loss, GeneralisedLinear):
+            from ._history import RowHistory
+
             return RowHistory(self.domain, self.loss)
         if isinstance(self.loss, Custom):
+            from ._objects import ObjectHistory
+
             return ObjectHistory(self.domain, self.loss)
         raise ValueError(f"no sampler knows the loss {self.loss!r}; wrap it in Custom(value, subgradient)")
 
@@ -102,28 +99,28 @@ class Gibbs:
     def methods(self) -> tuple[str, ...]:
         """The methods that apply to this loss and body, the one chosen by default first."""
         one = self.domain.chart_dim == 1
-        history = self._history
-        if isinstance(history, QuadraticHistory):
-            exact = GaussianSampler(history, self.beta, self.lam).closed_form()
-            return ("closed-form",) if exact else ("gaussian",)
-        if isinstance(history, ObjectHistory):
-            return ("line", "tangent", "proximal") if one else ("tangent", "proximal")
-        if history.loss.pieces() is None:
-            return ("curved", "tangent", "proximal")
+        if isinstance(self.loss, Linear | Squared):
+            return ("closed-form",) if self._sampler("gaussian").closed_form() else ("gaussian",)
+        general = ("tangent", "proximal")
+        if isinstance(self.loss, Custom):
+            return ("line", *general) if one else general
+        curved = ("curved",) if self._history.curved else ()
+        if self._history.loss.pieces() is None:
+            return (*curved, *general)
         if one:
-            return ("line", "curved", "tangent", "proximal") if history.curved else ("line", "tangent", "proximal")
-        if history.curved:
-            return ("curved", "tangent", "proximal")
+            return ("line", *curved, *general)
+        if curved:
+            return (*curved, *general)
         if self.rounds <= _FEW or self.lam == 0.0:
             return ("tangent", "quartic", "proximal")
-        return ("quartic", "tangent", "proximal")
+        return ("quartic", *general)
 
     def observe(self, *row: Any) -> None:
         """Add one round: a gradient for `Linear`, (features, target) or one object for the others.
 
         A round that is refused leaves the measure as it was.
         """
-        if isinstance(self._history, ObjectHistory):
+        if isinstance(self.loss, Custom):
             row = ([row[0]],) if len(row) == 1 else row
         elif row and np.ndim(row[0]) > 1:
             raise ValueError(f"observe takes one round, got an array of shape {np.shape(row[0])}; use observe_many")
@@ -136,7 +133,7 @@ class Gibbs:
 
         Arrays may be mapped from disk: they are read in parts. If any round is refused, none is added.
         """
-        history: Any = self._history
+        history = self._history
         mark = history.mark()
         try:
             for part in self._parts(block):
@@ -167,7 +164,7 @@ class Gibbs:
         if not self.domain.contains(point):
             return -np.inf
         u = self.domain.to_chart(point)
-        return -self.beta * (self._history.value(u) + 0.5 * self.lam * float(u @ u))
+        return -self.beta * (float(self._history.value(u)) + 0.5 * self.lam * float(u @ u))
 
     def draw(self, rng: Seed = None, method: str | None = None) -> Draw:
         """Return a point drawn from the measure, with the method used and the distance of its law from exact.
@@ -215,25 +212,28 @@ class Gibbs:
         )
 
     def _run(self, method: str, rng: np.random.Generator, limit: int) -> Any:
-        if method == "line" and isinstance(self._history, ObjectHistory):
-            return draw_on_line(self._history, self.beta, self.lam, rng)
         return self._sampler(method).draw(rng, limit)
 
     def _sampler(self, method: str) -> Any:
         """Return the sampler of a method; samplers keep what they learn about the past between draws."""
         if method not in self._samplers:
-            history: Any = self._history
-            if method == "proximal":
-                made: Any = ProximalSampler(history, self.beta, self.lam, self.distance, self._sampler("tangent"))
-            else:
-                kinds = {
-                    "closed-form": GaussianSampler,
-                    "gaussian": GaussianSampler,
-                    "line": LineSampler,
-                    "curved": CurvedSampler,
-                    "quartic": KinkedSampler,
-                    "tangent": TangentSampler,
-                }
-                made = kinds[method](history, self.beta, self.lam)
-            self._samplers[method] = made
+            self._samplers[method] = self._new_sampler(method)
         return self._samplers[method]
+
+    def _new_sampler(self, method: str) -> Any:
+        from . import _curved, _kinked_sampler, _kinks, _potential, _sums
+
+        parts = self._history, self.beta, self.lam
+        if method == "proximal":
+            return _potential.ProximalSampler(*parts, self.distance, self._sampler("tangent"))
+        if method == "line" and isinstance(self.loss, Custom):
+            return _potential.LineSampler(*parts)
+        kinds: dict[str, Any] = {
+            "closed-form": _sums.GaussianSampler,
+            "gaussian": _sums.GaussianSampler,
+            "line": _kinks.LineSampler,
+            "curved": _curved.CurvedSampler,
+            "quartic": _kinked_sampler.KinkedSampler,
+            "tangent": _potential.TangentSampler,
+        }
+        return kinds[method](*parts)

@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 import numpy as np
+import scipy
 
 from reticent._check import Array
 
@@ -34,6 +35,8 @@ def minorant_tables() -> Array:
     tables: Array = np.array(json.loads(text))
     for table in tables:
         for rho, a in zip(EDGES, table, strict=True):
+            if not a[4] > 0.0:
+                a[:] = 0.0  # no minorant at all, whatever the other coefficients are
             a[0] -= max(0.0, excess(a, rho))
     return tables
 
@@ -53,8 +56,6 @@ def best_minorant(rho: float, weight: float) -> Array:
     >>> excess(a, 1.0) <= 0.0
     True
     """
-    from scipy.optimize import linprog  # only for solving again
-
     value = np.array([1.0, 0.0, 1.0, 0.0, -(3.0 + weight)])
     v = np.concatenate([np.linspace(-14, 14, 141), np.linspace(-3, 3, 61), rho + np.linspace(-2, 3, 51)])
     a = np.zeros(5)
@@ -62,7 +63,7 @@ def best_minorant(rho: float, weight: float) -> Array:
         # Rows are scaled to be of the same size far out.
         scale = 1.0 / np.maximum(1.0, v**4)
         columns = np.stack([v**0, v, v**2, v**3, -(v**4)], axis=1)
-        solution = linprog(
+        solution = scipy.optimize.linprog(
             -value,
             A_ub=columns * scale[:, None],
             b_ub=np.maximum(v - rho, 0.0) * scale,

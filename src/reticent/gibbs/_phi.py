@@ -1,16 +1,19 @@
-"""The univariate losses of the generalised linear family, for compiled kernels; codes as in `reticent.losses`."""
+"""The univariate losses of the generalised linear family, for compiled kernels; codes as in `reticent.losses`.
+
+Margins are reckoned from the kink, which only matters for the hinge: its offsets are stored less its margin.
+"""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numba import njit
 
+from reticent._kernel import kernel
 from reticent.losses._glm import ABSOLUTE, HINGE, HUBER, LOGISTIC, PINBALL
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def phi(code, parameter, m):
     """The loss at margin m."""
     if code == ABSOLUTE:
@@ -18,7 +21,7 @@ def phi(code, parameter, m):
     if code == PINBALL:
         return max(-parameter * m, (1.0 - parameter) * m)
     if code == HINGE:
-        return max(0.0, parameter - m)
+        return max(0.0, -m)
     if code == HUBER:
         size = abs(m)
         return 0.5 * m * m if size <= parameter else parameter * (size - 0.5 * parameter)
@@ -27,7 +30,7 @@ def phi(code, parameter, m):
     return 0.5 * m * m
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def dphi(code, parameter, m):
     """The slope at margin m; at a kink the slope on its right."""
     if code == ABSOLUTE:
@@ -35,7 +38,7 @@ def dphi(code, parameter, m):
     if code == PINBALL:
         return 1.0 - parameter if m >= 0.0 else -parameter
     if code == HINGE:
-        return 0.0 if m >= parameter else -1.0
+        return 0.0 if m >= 0.0 else -1.0
     if code == HUBER:
         return min(max(m, -parameter), parameter)
     if code == LOGISTIC:
@@ -46,7 +49,7 @@ def dphi(code, parameter, m):
     return m
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def d2phi(code, parameter, m):
     """The second derivative at margin m, 0 at a kink."""
     if code == LOGISTIC:
@@ -59,7 +62,7 @@ def d2phi(code, parameter, m):
     return 1.0
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def curvature_range(code, parameter, low, high):
     """The least and the largest second derivative over [low, high] (kinks give 0 and infinity)."""
     if code == LOGISTIC:
@@ -75,7 +78,19 @@ def curvature_range(code, parameter, low, high):
     return 1.0, 1.0
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
+def margin(vectors, offsets, i, z):
+    """The margin of row i at z. Whoever needs to know on which side of its kink a row is must ask here.
+
+    Another order of summation may round a tie to the other side, and slope and side must never disagree.
+    """
+    m = offsets[i]
+    for j in range(z.size):
+        m += vectors[i, j] * z[j]
+    return m
+
+
+@kernel
 def margin_bounds(vector, offset, body):
     """Bounds of the margin over the body, from its ball and its box, and the norm of the vector."""
     low, high, square = 0.0, 0.0, 0.0

@@ -43,12 +43,20 @@ def _evaluate(args, x):
 _draw_line = line_sampler(_evaluate).py_func  # type: ignore[attr-defined]
 
 
-def draw_on_line(history: Potential, beta: float, lam: float, rng: np.random.Generator) -> tuple[Array, int, int]:
-    """Return an exact draw in one dimension: (chart point, evaluations, rows read)."""
-    lo, hi = float(history.domain.body.lo[0]), float(history.domain.body.hi[0])
-    scale = min(hi - lo, 1.0 / math.sqrt(beta * lam) if lam > 0.0 else np.inf)
-    x, evaluations = _draw_line((history, beta, lam), lo, hi, 0.0, scale, rng)
-    return np.array([x]), evaluations, evaluations * len(history)
+class LineSampler:
+    """Exact draws in one dimension from losses that only Python can call."""
+
+    def __init__(self, history: Potential, beta: float, lam: float) -> None:
+        self.history, self.beta, self.lam = history, beta, lam
+        self.guess = 0.0
+
+    def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int]:
+        """Return (chart point, evaluations, rows read)."""
+        lo, hi = float(self.history.domain.body.lo[0]), float(self.history.domain.body.hi[0])
+        scale = min(hi - lo, 1.0 / math.sqrt(self.beta * self.lam) if self.lam > 0.0 else np.inf)
+        args = (self.history, self.beta, self.lam)
+        self.guess, evaluations = _draw_line(args, lo, hi, self.guess, scale, rng)
+        return np.array([self.guess]), evaluations, evaluations * len(self.history)
 
 
 @dataclass
@@ -175,7 +183,8 @@ class ProximalSampler:
         n = len(self.history)
         if self.step_size > 0.0 and n <= 1.5 * self.tuned_at:
             return
-        pilot = np.random.Generator(np.random.PCG64(n))
+        # A stream that no seed of a caller gives.
+        pilot = np.random.Generator(np.random.PCG64(np.random.SeedSequence([n, 0x70696C6F74])))
         x = self.tangent.prepare().z.copy()
         h = 1.0 / (self.beta * self.lam)
         best_cost, best_h = math.inf, h

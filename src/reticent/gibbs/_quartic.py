@@ -6,14 +6,15 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reticent._check import Array
+from reticent._kernel import kernel
 
-from ._core import Core, best_core
+from ._core import Core, Norms, best_core, norms_of
 from ._history import RowHistory
 from ._minorants import BINS, EDGES, REACH, minorant_tables
+from ._phi import margin
 
 Indices = NDArray[np.integer[Any]]
 OUTER = 24  # coarse bins beyond the reach of the minorants, for steps so long that they get there
@@ -31,7 +32,6 @@ class Quartic(NamedTuple):
     rows: int  # rows covered; later ones wait with the minorant 0
     inner: int  # bins with minorants; the outer ones have 0
     jump: float
-    kink: float
     scale: float
     level: float
     slope: Array
@@ -43,8 +43,16 @@ class Quartic(NamedTuple):
     edges: Array  # (bins + 1,) of the residual, the last infinite
     starts: Indices  # (bins + 1,) where each bin begins in `order`
     order: Indices  # row numbers sorted by bin
-    norms: Array  # (bins,) largest norm of a row in each bin
+    longest: Array  # (bins,) largest norm of a row in each bin
     critical: Array  # (bins, 6) places where a gap may be largest, in scaled units (nan where there are fewer)
+
+
+class Built(NamedTuple):
+    """A quartic bound, its norms and its envelope."""
+
+    bound: Quartic
+    norms: Norms
+    core: Core
 
 
 def pairs(d: int) -> tuple[Indices, Indices, Array]:
@@ -53,13 +61,12 @@ def pairs(d: int) -> tuple[Indices, Indices, Array]:
     return i, j, np.where(i == j, 1.0, math.sqrt(2.0))
 
 
-@njit(cache=True, error_model="numpy")
-def _bin_rows(vectors, offsets, z, kink, edges, bins, negative, norms):
+@kernel
+def _bin_rows(vectors, offsets, z, edges, bins, negative, longest):
     """Sort each row into a bin by the size of its residual at z; note its sign and the largest norm per bin."""
     for i in range(offsets.size):
-        m, square = offsets[i] - kink, 0.0
+        m, square = margin(vectors, offsets, i, z), 0.0
         for j in range(z.size):
-            m += vectors[i, j] * z[j]
             square += vectors[i, j] * vectors[i, j]
         r = abs(m)
         low, high = 0, edges.size - 2
@@ -71,7 +78,7 @@ def _bin_rows(vectors, offsets, z, kink, edges, bins, negative, norms):
                 low = middle + 1
         bins[i] = low
         negative[i] = m < 0.0
-        norms[low] = max(norms[low], math.sqrt(square))
+        longest[low] = max(longest[low], math.sqrt(square))
 
 
 def _moments(vectors: Array, order: Indices, starts: Indices, negative: NDArray[np.bool_]) -> tuple[Array, ...]:
@@ -125,7 +132,7 @@ def quartic_norm(M: Array, d: int) -> float:
 
 def build_quartic(
     history: RowHistory, gradient: Array, bend: Array, beta: float, lam: float, stretch: float
-) -> tuple[Quartic, Core] | None:
+) -> Built | None:
     """Return the bound at the reference point of `history` with its envelope, or None if there is no use in one.
 
     `gradient` is that of all the losses there; `bend` an estimate of their curvature, for the scale only, which
@@ -136,7 +143,7 @@ def build_quartic(
     assert pieces is not None  # kinked losses only come here
     z = history.summary.z
     d = z.size
-    jump, kink = float(pieces[1][0]), float(pieces[0][0])
+    jump = float(pieces[1][0])
     vectors, offsets = columns.vectors, columns.offsets
     n = len(offsets)
     covariance = np.linalg.inv(beta * (bend + lam * np.eye(d)))
@@ -148,13 +155,13 @@ def build_quartic(
     edges = np.concatenate([[0.0], scale * EDGES, scale * REACH * np.geomspace(1.15, 64.0, OUTER)])
     edges[-1] = np.inf
     bins, negative = np.empty(n, np.uint8), np.empty(n, np.bool_)
-    norms = np.zeros(edges.size - 1)
-    _bin_rows(vectors, offsets, z, kink, edges, bins, negative, norms)
+    longest = np.zeros(edges.size - 1)
+    _bin_rows(vectors, offsets, z, edges, bins, negative, longest)
     order: Indices = np.argsort(bins, kind="stable").astype(np.int32 if n < 2**31 else np.int64)
     starts = np.searchsorted(bins[order], np.arange(edges.size)).astype(np.int64)
     counts, first, second, third, fourth = _moments(vectors, order, starts, negative)
     i, j, factor = pairs(d)
-    best: tuple[Quartic, Core] | None = None
+    best: Built | None = None
     for table in minorant_tables():
         c = jump * scale * table  # the minorant of a row is jump * scale * table(v / scale)
         C = np.zeros((d, d))
@@ -171,7 +178,6 @@ def build_quartic(
             rows=n,
             inner=BINS,
             jump=jump,
-            kink=kink,
             scale=scale,
             level=beta * float(counts @ c[:, 0]),
             slope=beta * unwhiten @ (first.T @ c[:, 1] / scale + gradient + lam * z),
@@ -183,12 +189,13 @@ def build_quartic(
             edges=edges,
             starts=starts,
             order=order,
-            norms=norms,
+            longest=longest,
             critical=_critical(coefficients, edges / scale),
         )
-        core = best_core(built, quartic_norm(built.quartic, d), z, beta * lam, history.domain)
-        if core is not None and (best is None or core.log_mass < best[1].log_mass):
-            best = (built, core)
+        norms = norms_of(built, quartic_norm(built.quartic, d), beta * lam)
+        core = best_core(built, norms, z, history.domain)
+        if core is not None and (best is None or core.log_mass < best.core.log_mass):
+            best = Built(built, norms, core)
     return best
 
 

@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from reticent._check import Array
+from reticent._kernel import kernel
 
 CELLS = 384
 
@@ -29,7 +29,7 @@ class Radial(NamedTuple):
     log_mass: float
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def lower_bound(radial, rho):
     """lb(rho): what the potential is at least, at distance rho in the whitened coordinates."""
     if rho <= radial.rho1:
@@ -38,52 +38,49 @@ def lower_bound(radial, rho):
     return s * radial.top + 0.5 * (s * s - s) * radial.kappa * radial.rho1 * radial.rho1
 
 
-def radial_envelope(d: int, level: float, slope: float, cubic: float, quartic: float, kappa: float) -> Radial | None:
-    """Return the envelope of least mass over the choice of rho1, or None if no choice has a falling tail."""
-    best: Radial | None = None
-    # Beyond sqrt(d) + 6 there is next to no mass; before sqrt(d)/2 a tail would be heavy.
-    for rho1 in np.linspace(0.6 * math.sqrt(d), math.sqrt(d) + 6.0, 24):
-        found = _with_end(d, level, slope, cubic, quartic, kappa, float(rho1))
-        if found is not None and (best is None or found.log_mass < best.log_mass):
-            best = found
-    return best
-
-
-def _with_end(
-    d: int, level: float, slope: float, cubic: float, quartic: float, kappa: float, rho1: float
-) -> Radial | None:
-    edges = np.linspace(0.0, rho1, CELLS + 1)
-    lb = level + edges * (-slope + edges * (0.5 - edges * (cubic + edges * quartic)))
-    top = float(lb[-1])
-    right = edges[1:]
-    # -lb over a cell is at most the mean of its ends plus half a cell's width times its steepest slope.
-    steepest = slope + right * (1.0 + right * (3.0 * cubic + right * 4.0 * quartic))
+@kernel
+def radial_envelope(d, level, slope, cubic, quartic, kappa, rho1):
+    """The envelope that ends its quartic part at rho1; its log mass is infinite if the tail does not fall."""
+    heights, totals = np.empty(CELLS), np.empty(CELLS + 1)
     width = rho1 / CELLS
-    heights = (d - 1) * np.log(right) - 0.5 * (lb[1:] + lb[:-1]) + 0.5 * width * steepest
+    before = level
+    peak = -np.inf
+    for cell in range(CELLS):
+        right = width * (cell + 1)
+        lb = level + right * (-slope + right * (0.5 - right * (cubic + right * quartic)))
+        # -lb over a cell is at most the mean of its ends plus half a cell's width times its steepest slope.
+        steepest = slope + right * (1.0 + right * (3.0 * cubic + right * 4.0 * quartic))
+        heights[cell] = (d - 1) * math.log(right) - 0.5 * (before + lb) + 0.5 * width * steepest
+        peak = max(peak, heights[cell])
+        before = lb
+    top = before
     # The tail (d-1) log rho - lb is concave: its tangent at rho1 lies above it.
     tail_slope = (d - 1) / rho1 - top / rho1 - 0.5 * kappa * rho1
-    if not tail_slope < 0.0:
-        return None
-    tail = (d - 1) * math.log(rho1) - top - math.log(-tail_slope)
-    peak = max(float(heights.max()), tail)
-    masses = np.append(np.exp(heights - peak) * width, math.exp(tail - peak))
-    totals = np.cumsum(masses)
-    log_mass = peak + math.log(float(totals[-1]))
-    return Radial(level, slope, cubic, quartic, rho1, top, kappa, heights, totals, float(tail_slope), float(log_mass))
+    log_mass = np.inf
+    if tail_slope < 0.0:
+        tail = (d - 1) * math.log(rho1) - top - math.log(-tail_slope)
+        peak = max(peak, tail)
+        total = 0.0
+        for cell in range(CELLS):
+            total += math.exp(heights[cell] - peak) * width
+            totals[cell] = total
+        totals[CELLS] = total + math.exp(tail - peak)
+        log_mass = peak + math.log(totals[CELLS])
+    return Radial(level, slope, cubic, quartic, rho1, top, kappa, heights, totals, tail_slope, log_mass)
 
 
-def radial_tail(d: int, level: float, rise: float, kappa: float, rho1: float) -> Radial | None:
-    """Return the tail alone, beyond rho1, where the potential is at least level + rise at rho1."""
+@kernel
+def radial_tail(d, level, rise, kappa, rho1):
+    """The tail alone, beyond rho1, where the potential is at least level + rise; the log mass as above."""
     top = level + rise
     tail_slope = (d - 1) / rho1 - top / rho1 - 0.5 * kappa * rho1
-    if not tail_slope < 0.0:
-        return None
-    log_mass = (d - 1) * math.log(rho1) - top - math.log(-tail_slope)
-    nothing = np.zeros(1)
-    return Radial(level, 0.0, 0.0, 0.0, rho1, top, kappa, nothing, nothing + 1.0, tail_slope, log_mass)
+    log_mass = np.inf
+    if tail_slope < 0.0:
+        log_mass = (d - 1) * math.log(rho1) - top - math.log(-tail_slope)
+    return Radial(level, 0.0, 0.0, 0.0, rho1, top, kappa, np.zeros(1), np.ones(1), tail_slope, log_mass)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def draw_tail(rng, radial, d):
     """One proposal of rho beyond rho1 from the exponential hat, and the potential that it stands for (below lb)."""
     step = rng.standard_exponential() / -radial.tail_slope
@@ -92,7 +89,7 @@ def draw_tail(rng, radial, d):
     return rho, (d - 1) * math.log(rho) - hat
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def draw_radius(rng, radial, d):
     """An exact draw of rho from rho^(d-1) exp(-lb(rho)), and lb there."""
     cells = radial.heights.size

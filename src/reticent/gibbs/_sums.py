@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from reticent._check import Array
+from reticent._kernel import kernel
 from reticent.domains import Domain
 from reticent.domains._gauss import draw_gaussian, separable
 from reticent.losses import Rows
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _add_linear(vectors, offsets, total, bend, constant):
     for i in range(offsets.size):
         for j in range(total.size):
@@ -19,7 +19,7 @@ def _add_linear(vectors, offsets, total, bend, constant):
         constant[0] += offsets[i]
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def _add_squared(vectors, offsets, total, bend, constant):
     d = total.size
     for i in range(offsets.size):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from reticent._kernel import kernel
 
 from ._phi import curvature_range, d2phi, dphi, margin_bounds, phi
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def pick_row(rng, totals):
     """A row chosen with probability proportional to its weight, given running totals."""
     target = rng.random() * totals[-1]
@@ -23,7 +23,7 @@ def pick_row(rng, totals):
     return low
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def lower_factor(tau: float) -> float:
     """2 (exp(-tau) + tau - 1) / tau^2: how much of its curvature a self-concordant loss keeps within tau."""
     if tau < 1e-3:
@@ -31,7 +31,7 @@ def lower_factor(tau: float) -> float:
     return 2.0 * (math.exp(-tau) + tau - 1.0) / (tau * tau)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def upper_factor(tau: float) -> float:
     """2 (exp(tau) - tau - 1) / tau^2: by how much its curvature may grow within tau."""
     if tau < 1e-3:
@@ -41,7 +41,7 @@ def upper_factor(tau: float) -> float:
     return 2.0 * (math.exp(tau) - tau - 1.0) / (tau * tau)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share):
     """Toss the coin exp(-beta sum_i r_i(u)); return (kept?, rows read).
 

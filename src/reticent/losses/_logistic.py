@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from reticent._check import Array, positive
 from reticent.losses._glm import LOGISTIC
@@ -51,5 +51,5 @@ class Logistic(Label):
 
 
 def _sigmoid(m: Array) -> Array:
-    result: Array = expit(m)
+    result: Array = scipy.special.expit(m)
     return result
