@@ -1,12 +1,13 @@
-"""The laws that draws are held against: naive formulas of the losses and plain quadrature, none of the library's code."""
+"""The laws that draws are held against: naive formulas of the losses and plain quadrature, nothing of the library."""
 
 import numpy as np
-import reticent as rt
 from scipy import stats
 from scipy.optimize import linprog
 
+import reticent as rt
+
 ALPHA = 1e-6  # significance of every single test
-DEEP = 32.0  # log density below its peak where quadrature stops
+DEEP = 25.0  # log density below its peak where quadrature stops
 
 PHI = {
     "linear": lambda m: m,
@@ -261,7 +262,7 @@ def against(measure, kind, parameter, a, y, *, beta=None, method=None, count=250
     plain = "absolute" if kind == "custom" else kind
     beta = measure.beta if beta is None else beta
     density = log_law(plain, a, y, *parameter, beta=beta, lam=measure.lam, center=domain.center)
-    grid, place = law_on(domain, density, points or {1: 1500, 2: 160, 3: 44}[domain.chart_dim])
+    grid, place = law_on(domain, density, points or {1: 1500, 2: 200, 3: 44}[domain.chart_dim])
     return grid.p_value(place(draws(measure, count, seed, method)))
 
 

@@ -38,7 +38,7 @@ def test_the_inner_step_has_its_law():
     measure.observe_many(a, y)
     sampler = measure._sampler("proximal")
     rng = np.random.default_rng(0)
-    h, x = 0.2, np.array([0.9])
+    h, x = 0.02, np.array([0.9])
     density = log_law("absolute", a, y, beta=0.7, lam=1.3, center=[0.0])
     moved = np.array([sampler._move(x, h, rng, 10_000)[0][0] for _ in range(3000)])
     # A mixture over y of the inner laws, by quadrature on both.

@@ -81,7 +81,7 @@ def quartic_case(seed=0, rounds=1000, late=0):
 
 def toss_gaps(u, s, late=0, spoil=1.0):
     measure, a, y = quartic_case(late=late)
-    bound = measure._samplers["quartic"].built[0]
+    bound = measure._samplers["quartic"].built.bound
     z = measure._history.summary.z.copy()
     m = a @ z - y
     v = np.where(m < 0, 1.0, -1.0) * (a @ u)

@@ -74,7 +74,7 @@ class CurvedSampler:
     def __init__(self, history: RowHistory, beta: float, lam: float) -> None:
         self.history = history
         self.beta, self.lam = beta, lam
-        self.centred_at = 0  # rounds when the reference point was last moved
+        self.looked_at = 0  # rounds when it was last asked whether the reference point should move
         self.wasted = 0.0  # work put into rejected proposals since, in rows read
 
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
@@ -114,8 +114,9 @@ class CurvedSampler:
     def _recentre_if_far(self) -> None:
         """Move the reference point when the past has grown and a Newton step is long beside the width of the peak."""
         n = len(self.history)
-        if n < 1.05 * self.centred_at or n == self.centred_at:
+        if n <= 1.05 * self.looked_at:
             return
+        self.looked_at = n
         z, gradient, hessian, _, _ = self.history.summary
         slope = gradient + self.lam * z
         step = np.linalg.lstsq(hessian + self.lam * np.eye(z.size), slope, rcond=None)[0]
@@ -126,5 +127,4 @@ class CurvedSampler:
         history = self.history
         z, gradient, hessian = mode_on_body(history, self.beta, self.lam)
         history.recentre(z, gradient, hessian)
-        self.centred_at = len(history)
         self.wasted = 0.0

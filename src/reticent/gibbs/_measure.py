@@ -188,12 +188,11 @@ class Gibbs:
 
     def _patience(self, method: str) -> int:
         """Return how many proposals a method may take before another is tried."""
-        if method == "quartic":
-            return 20 * _TRIES
-        if method == "tangent" or (method == "curved" and not getattr(self.loss, "curved", False)):
+        if method == "tangent":
             # A proposal looks at every round; so does every step of the chain.
             return _TRIES if self.rounds < 10_000 else _TRIES // 20
-        return self.limit
+        hard = method == "quartic" or (method == "curved" and not getattr(self.loss, "curved", False))
+        return 20 * _TRIES if hard else self.limit
 
     def _finish(self, found: Any, method: str) -> Draw:
         if found is None:
