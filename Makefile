@@ -37,6 +37,7 @@ check-slow: setup
 bench: setup
 	$(BIN)/pip install --quiet --editable '.[bench]'
 	$(BIN)/python bench/draws.py
+	$(BIN)/python bench/limits.py
 
 docs: setup
 	$(BIN)/pip install --quiet --editable '.[docs]'
