@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -36,6 +37,7 @@ class Peer:
     samples: int = 0
     effective: float = 0.0
     seconds: float = 0.0
+    pieces: tuple[float, ...] = ()  # milliseconds per effective sample of each timed piece
     mean: np.ndarray | None = None
     error: np.ndarray | None = None  # standard error of `mean`
 
@@ -43,7 +45,7 @@ class Peer:
         """Return the figures that go into the machine-readable results."""
         return {
             "ms per effective sample": self.ms, "note": self.note, "samples": self.samples,
-            "effective samples": self.effective, "seconds": self.seconds,
+            "effective samples": self.effective, "seconds": self.seconds, "pieces": list(self.pieces),
         }  # fmt: skip
 
 
@@ -72,8 +74,16 @@ def _sample(key, state, step_size, mass, loss, steps, columns, targets):  # type
     return jax.lax.scan(step, state, jax.random.split(key, steps))
 
 
-def nuts(loss: str, A: np.ndarray, y: np.ndarray, start: np.ndarray, warm_up: int, samples: int) -> Peer:
-    """Run NUTS; the warm-up and compilation are not counted."""
+def nuts(
+    loss: str,
+    A: np.ndarray,
+    y: np.ndarray,
+    start: np.ndarray,
+    warm_up: int,
+    samples: int,
+    between: Callable[[], None] = lambda: None,
+) -> Peer:
+    """Run NUTS, with a call of `between` after each piece; the warm-up and compilation are not counted."""
     columns, targets = jnp.asarray(np.ascontiguousarray(A.T)), jnp.asarray(y)
     keys = jax.random.split(jax.random.key(0), PIECES + 1)
     state, step_size, mass = _warm_up(keys[0], jnp.asarray(start), loss, warm_up, columns, targets)
@@ -87,13 +97,15 @@ def nuts(loss: str, A: np.ndarray, y: np.ndarray, start: np.ndarray, warm_up: in
         times.append(time.perf_counter() - begin)
         points.append(np.asarray(found))
         gradients += int(leaps.sum())
+        between()
     chain = np.concatenate(points)
     effective = np.asarray(blackjax.ess(chain[None]))
     seconds = float(np.median(times)) * PIECES
     least = float(effective.min())
     note = f"{gradients / len(chain):.1f} gradients a sample"
     error = chain.std(axis=0, ddof=1) / np.sqrt(effective)
-    return Peer(1e3 * seconds / least, note, len(chain), least, seconds, chain.mean(axis=0), error)
+    pieces = tuple(1e3 * PIECES * piece / least for piece in times)
+    return Peer(1e3 * seconds / least, note, len(chain), least, seconds, pieces, chain.mean(axis=0), error)
 
 
 def log_densities(X: np.ndarray, loss: str, A: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # beside another busy process two threads of OpenBLAS can be 40 times slower
 
 import argparse
+import json
 import math
 import signal
 import subprocess
@@ -207,6 +208,41 @@ def run_dense(quick: bool) -> list[Cell]:
             compile_first(stream)
             cells += [compared(stream, t, quick) for t in ((10**4, 10**5) if quick else (10**4, 10**5, 10**6))]
     return cells
+
+
+def run_paired(quick: bool) -> list[Cell]:
+    """Compare with NUTS in turns, so that both see the same load of the machine."""
+    cells = []
+    for loss in ("logistic", "absolute"):
+        stream = Stream(loss, "cube", 10)
+        compile_first(stream)
+        for t in (10**5,) if quick else (10**5, 10**6):
+            cells.append({"loss": loss, "kind": "cube", "d": 10, "t": t} | paired(stream, t))
+            say(f"  {loss} t={t}: {figure(cells[-1]['nuts ratio'])} x NUTS")
+    return cells
+
+
+def paired(stream: Stream, t: int) -> Cell:
+    """Time a batch of draws after each piece of a NUTS chain; return the ratios."""
+    import _peers
+
+    rng = np.random.default_rng([stream.seed, stream.dim, t])
+    A, y = stream.rounds(t, rng)
+    measure = loaded(stream, A, y)
+    start = measure.draw(rng).point
+    batches: list[float] = []
+
+    def batch() -> None:
+        batches.append(time_draws(measure, rng, 200, 0.1)["mean ms"])
+
+    warm_up, samples = (100, 80) if t > 200_000 else (300, 400)
+    nuts = _peers.nuts(stream.loss, A, y, start, warm_up, samples, batch)
+    ratios = [ms / ours for ms, ours in zip(nuts.pieces, batches, strict=True)]
+    return {
+        "mean ms": float(np.median(batches)), "nuts": nuts.record(), "nuts ratio": float(np.median(ratios)),
+        "least": min(ratios), "most": max(ratios), "at best": min(nuts.pieces) / max(batches),
+        "load": os.getloadavg()[0],
+    }  # fmt: skip
 
 
 def run_kinds(quick: bool) -> list[Cell]:
@@ -427,6 +463,26 @@ def agreement(cells: list[Cell]) -> str:
     )
 
 
+def paired_markdown(cells: list[Cell]) -> str:
+    """Return the repeated comparison."""
+    heads = ["loss", "t", "mean ms", "NUTS ms/ES", "ratio, median", "least", "most", "NUTS at its best", "load"]
+    rows = [
+        [
+            *(cell["loss"], power(cell["t"]), cell["mean ms"], cell["nuts"]["ms per effective sample"]),
+            *(cell[key] for key in ("nuts ratio", "least", "most", "at best", "load")),
+        ]
+        for cell in cells
+    ]
+    return f"""### In turns with NUTS
+
+d = 10 again: a batch of draws after each of the pieces of one NUTS chain, so that both see the same load of the
+machine. "NUTS at its best" sets the fastest piece of NUTS against the slowest batch of draws; "load" is the system's
+load average at the end. NUTS uses all cores and a draw one, so that a busy machine slows NUTS more: on an idle one
+expect smaller ratios.
+
+{table(heads, rows, text=1)}"""
+
+
 def kinds_markdown(cells: list[Cell]) -> str:
     """Return section 2."""
     return f"""## 2. Absolute loss, other features
@@ -493,7 +549,7 @@ to the boundary as t grows.
 
 def targets(results: dict[str, Any]) -> list[list[str]]:
     """Return what was aimed at beside what was measured."""
-    cells = {(c["loss"], c["d"], c["t"]): c for c in results.get("dense", [])}
+    cells = {(c["loss"], c["d"], c["t"]): c for c in results.get("dense", []) + results.get("paired", [])}
     wanted = [
         ("logistic", 10, 10**5, "nuts ratio", ">=", 200.0, "NUTS ratio"),
         ("logistic", 10, 10**6, "nuts ratio", ">=", 1000.0, "NUTS ratio"),
@@ -587,6 +643,7 @@ def weak_spots(results: dict[str, Any]) -> str:
 
 SECTIONS: dict[str, tuple[Callable[[bool], list[Cell]], Callable[[list[Cell]], str]]] = {
     "dense": (run_dense, dense_markdown),
+    "paired": (run_paired, paired_markdown),
     "kinds": (run_kinds, kinds_markdown),
     "private": (run_private, private_markdown),
     "memory": (run_memory, memory_markdown),
@@ -598,10 +655,15 @@ def report(results: dict[str, Any]) -> str:
     """Return the whole report."""
     quick = " (quick run)" if results["quick"] else ""
     parts = [f"# Exact draws{quick}", facts_markdown(results["facts"])]
-    parts.append("Timings come from one process on a shared machine: compare within a row rather than between runs.")
+    parts.append(
+        "Timings come from a shared machine: compare within a row, whose figures come from one process, rather than"
+        f" between runs. Sections ended at: {', '.join(f'{k} {date}' for k, date in results['runs'].items())}."
+    )
     goals = targets(results)
     if goals:
-        parts.append("## Targets\n\n" + table(["case", "target", "measured (mean)", ""], goals, text=4))
+        parts.append("## Targets\n\n" + table(["case", "target", "measured", ""], goals, text=4))
+    if "paired" in results:
+        parts.append("Ratios and times per draw in d = 10 are those measured in turns with NUTS (below).")
     parts += [markdown(results[name]) for name, (_, markdown) in SECTIONS.items() if name in results]
     parts.append("## Where it is slow\n\n" + weak_spots(results))
     return "\n\n".join(parts)
@@ -612,7 +674,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="short pasts, a few minutes")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "draws.md")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="sections to run")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, help="sections to run again; others stay as they are")
     parser.add_argument("--memory", nargs=2, metavar=("LOSS", "ROUNDS"), help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -623,12 +685,17 @@ def main() -> None:
     if args.memory:
         memory_child(args.memory[0], int(args.memory[1]))
         return
+    kept = args.out.with_suffix(".json")
     packages = ("numpy", "numba", "jax", "blackjax", "emcee", "reticent")
     results: dict[str, Any] = {"quick": args.quick, "facts": facts(*packages)}
+    if args.only and kept.exists():
+        old = json.loads(kept.read_text())
+        results = old if old["quick"] == args.quick else results
     begin = time.perf_counter()
-    for name in args.only:
+    for name in args.only or SECTIONS:
         say(f"{name} ({time.perf_counter() - begin:.0f} s so far)")
         results[name] = SECTIONS[name][0](args.quick)
+        results.setdefault("runs", {})[name] = facts()["date"]
         write(args.out, report(results), results)
     say(f"wrote {args.out.name} in {time.perf_counter() - begin:.0f} s")
 

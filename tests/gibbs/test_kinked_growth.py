@@ -17,7 +17,7 @@ def test_rows_that_wait_count_with_their_slopes():
     m.observe_many(features, targets)
     stale = np.array([m.draw(rng, "quartic").point for _ in range(2000)])
     m.observe_many(np.tile([1.0, 0.0], (12, 1)), np.full(12, 5.0))
-    m._sampler("quartic").wasted = -1e18  # so that no new bound is built, however slow this one is
+    m._sampler("quartic").excess = -1e18  # so that no new bound is built, however slow this one is
     waiting = np.array([m.draw(rng, "quartic").point for _ in range(2000)])
     assert m._sampler("quartic").built.bound.rows == 400
     plain = np.array([m.draw(rng, "tangent").point for _ in range(2000)])

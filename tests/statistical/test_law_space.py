@@ -13,17 +13,20 @@ BODIES = {
     "simplex": rt.Simplex(4),
     "polytope": rt.Polytope(OCTANTS, np.ones(8)),
 }
+FEW = ("linear", "absolute", "logistic")
 PULLS = {"inside": (0.05, 0.1, 0.0, 0.0), "corner": (4.0, 2.5, 1.5, -1.0)}
 
 
 @pytest.mark.parametrize("place", PULLS)
 @pytest.mark.parametrize("body", BODIES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [k if k in FEW else pytest.param(k, marks=pytest.mark.slow) for k in KINDS])
 def test_thirty_rounds(kind, body, place):
     domain = BODIES[body]
     a, y = data(kind, 30, domain.dim, towards=np.array(PULLS[place])[: domain.dim] + domain.center)
     count = 600 if kind in ("absolute", "pinball", "hinge", "huber") else 1500
-    assert check(domain, kind, PARAMETERS.get(kind, ()), a, y, beta=0.15, lam=1.0, count=count) > ALPHA
+    # Slanted faces meet in the corner of the octahedron: a fine grid or a false alarm.
+    points = 80 if (body, place) == ("polytope", "corner") else 40
+    assert check(domain, kind, PARAMETERS.get(kind, ()), a, y, beta=0.15, lam=1.0, count=count, points=points) > ALPHA
 
 
 @pytest.mark.parametrize("place", PULLS)

@@ -9,7 +9,7 @@ import reticent as rt
 from reticent.gibbs._kinked import _gaps_survive
 from reticent.gibbs._thinning import survives
 
-TOSSES = 40_000
+TOSSES = 20_000
 
 
 def sigmoid(m):

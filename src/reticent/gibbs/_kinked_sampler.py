@@ -14,7 +14,7 @@ from ._kinked import quartic_draw
 from ._mode import quadratic_minimiser
 from ._quartic import Built, build_quartic
 
-_GROWTH = 1.1  # the bound is built again when the past has grown by a tenth
+_MOST_GROWTH = 1.5  # however cheap draws are, no more than a third of the past waits
 
 
 def curvature_estimate(vectors: Array, margins: Array, jump: float, width: float) -> Array:
@@ -24,23 +24,30 @@ def curvature_estimate(vectors: Array, margins: Array, jump: float, width: float
 
 
 class KinkedSampler:
-    """Draws from the measure of a kinked loss in two dimensions or more."""
+    """Draws from the measure of a kinked loss in two dimensions or more.
+
+    Rows that come after the bound was built make draws dearer little by little. It is built again once they have cost
+    as much more as a new bound costs. Costs are counted in operations, not measured, so that runs can be repeated.
+    """
 
     PATIENCE = 4096  # proposals between two looks at whether a new bound would pay
+    FRESH = 32  # draws after a build that show what a draw costs with a fresh bound
 
     def __init__(self, history: RowHistory, beta: float, lam: float) -> None:
         self.history, self.beta, self.lam = history, beta, lam
         self.built: Built | None = None
         self.slope = np.zeros(0)  # of all losses at the reference point, as the bound has it
-        self.wasted = 0.0  # work put into rejected proposals since the bound was built, in operations
         self.builds = 0
         self.stretch = 0.0
+        self.draws = 0  # since the bound was built
+        self.fresh = 0.0  # cost of the first of them
+        self.excess = 0.0  # what the later ones cost beyond that
 
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
         """Return (chart point, proposals, rows read), or None after `limit` proposals."""
         history = self.history
         columns = history.columns
-        if self.built is None or len(history) > _GROWTH * self.built.bound.rows:
+        if self.built is None or len(history) > _MOST_GROWTH * self.built.bound.rows or self._pays(0.0):
             self._build()
         self._refresh()
         out = np.empty(history.domain.chart_dim)
@@ -56,13 +63,34 @@ class KinkedSampler:
             )  # fmt: skip
             proposals += tried
             reads += read
-            self.wasted += (tried - done) * bound.quartic.size + 20 * read
+            # A proposal evaluates the polynomial; a row read is mostly waiting for memory.
+            cost = proposals * (bound.quartic.size + 200.0) + reads * 100.0
             if done:
+                self._account(cost)
                 return out, proposals, reads
-            stale = len(history) > bound.rows
-            if stale and self.wasted > 100.0 * len(history):
+            if self._pays(cost):
                 self._build()
         return None
+
+    def _account(self, cost: float) -> None:
+        self.draws += 1
+        if self.draws <= self.FRESH:
+            self.fresh += cost / self.FRESH
+        else:
+            self.excess = max(0.0, self.excess + cost - self.fresh)
+
+    def _pays(self, cost: float) -> bool:
+        """Say whether a new bound would have been cheaper than what the rows that wait have cost, `cost` included."""
+        assert self.built is not None
+        bound = self.built.bound
+        n, d = len(self.history), bound.slope.size
+        if n == bound.rows:
+            return False
+        # Passes over the past; moments of the rows near their kinks; eigenvalues, for two scales and four tables.
+        passes = n * (300.0 + 50.0 * d)
+        moments = 2.0 * bound.starts[bound.inner] * bound.quartic.size
+        eigenvalues = 80.0 * bound.quartic.size**1.5 + 3e6
+        return bool(self.excess + cost > passes + moments + eigenvalues)
 
     def _refresh(self) -> None:
         """Take in the slopes of rows that came since the bound was built; their bends wait (docs/theory.md, S8)."""
@@ -88,7 +116,7 @@ class KinkedSampler:
             found = build_quartic(history, self.slope, bend, self.beta, self.lam, stretch)
             if found is not None and (self.built is None or found.core.log_mass < self.built.core.log_mass):
                 self.built, self.stretch = found, stretch
-        self.wasted = 0.0
+        self.draws, self.fresh, self.excess = 0, 0.0, 0.0
         self.builds += 1
 
     def _stretches(self) -> tuple[float, ...]:

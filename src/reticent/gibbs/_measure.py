@@ -73,6 +73,7 @@ class Gibbs:
         self.limit = integer("limit", limit, least=1)
         self._history = self._new_history()
         self._samplers: dict[str, Any] = {}
+        self._chosen = -1, ""
 
     def _new_history(self) -> Any:
         # Histories and samplers are compiled: they are imported when a measure is made, not with the package.
@@ -176,7 +177,7 @@ class Gibbs:
             raise ValueError(
                 f"method must be one of {', '.join(self.methods)} for {self.loss!r} on {self.domain!r}, got {method!r}"
             )
-        chosen = method or self.methods[0]
+        chosen = method or self._default()
         # Rejection that may be hopeless gives way to the certified chain after a while. An accepted proposal is exact
         # whatever came before it, so the draw is exact or as far off as the chain's certificate (docs/theory.md, S10).
         patience = self._patience(chosen) if method is None and self.lam > 0.0 else self.limit
@@ -185,6 +186,12 @@ class Gibbs:
             chosen = "proximal"
             found = self._run(chosen, random, self.limit)
         return self._finish(found, chosen)
+
+    def _default(self) -> str:
+        """Return the method for the present rounds; asked again only when there are more."""
+        if self._chosen[0] != self.rounds:
+            self._chosen = self.rounds, self.methods[0]
+        return self._chosen[1]
 
     def _patience(self, method: str) -> int:
         """Return how many proposals a method may take before another is tried."""
@@ -203,7 +210,7 @@ class Gibbs:
             )
         point, proposals, reads, *distance = found
         return Draw(
-            self.domain.from_chart(point),
+            self.domain._from_chart(point),
             method,
             int(proposals),
             int(reads),
