@@ -30,10 +30,7 @@ def total(kind, x, a, y, *parameter):
     step = max(1, 4_000_000 // len(x))
     for i in range(0, len(a), step):
         m = x @ a[i : i + step].T
-        if kind in LABELS:
-            m = m * y[i : i + step]
-        else:
-            m = m - y[i : i + step]
+        m = m * y[i : i + step] if kind in LABELS else m - y[i : i + step]
         out += PHI[kind](m, *parameter).sum(axis=1)
     return out
 
