@@ -51,7 +51,7 @@ class Grid:
     def __init__(self, log_density, inside, low, high, points):
         low, high = np.array(low, float), np.array(high, float)
         self.dim = low.size
-        coarse = {1: 400, 2: 48, 3: 24}[self.dim]
+        coarse = {1: 400, 2: 32, 3: 20}[self.dim]
         for _ in range(60):
             x, _ = self._mesh(low, high, coarse)
             f = self._evaluate(log_density, inside, x)
@@ -210,8 +210,8 @@ def law_on(domain, log_density, points):
             return np.ones(len(x), bool)
     elif isinstance(domain, rt.Ball) and domain.dim == 2:
         # Polar coordinates, with angles reckoned from the mode on a coarse grid of the disc.
-        angle = np.arange(720) * np.pi / 360
-        spread = np.sqrt(np.arange(0.5, 40) / 40)[:, None] * domain.radius
+        angle = np.arange(180) * np.pi / 90
+        spread = np.sqrt(np.arange(0.5, 16) / 16)[:, None] * domain.radius
         disc = np.stack([spread * np.cos(angle), spread * np.sin(angle)], axis=2).reshape(-1, 2) + domain.center
         x0, y0 = disc[np.argmax(plain(disc))] - domain.center
         origin = np.arctan2(y0, x0)

@@ -88,6 +88,15 @@ def draw_ball(rng, h, k, radius, out):
     for i in range(d):
         norm += h[i] * h[i]
     norm = math.sqrt(norm)
+    if k > 0.0 and norm / k + (math.sqrt(d) + 3.0) / math.sqrt(k) <= radius:
+        # Hardly ever outside: the Gaussian itself, which stays accurate however narrow it is.
+        while True:
+            square = 0.0
+            for i in range(d):
+                out[i] = h[i] / k + rng.standard_normal() / math.sqrt(k)
+                square += out[i] * out[i]
+            if square <= radius * radius:
+                return
     a = 0.5 * (d - 1)
     pull = norm - k * radius
     guess = radius

@@ -15,11 +15,10 @@ _RATIO = 4  # a level is merged into the one before it unless that is this many 
 
 @kernel
 def _sum_at(args, x):
-    """The sum of the losses at x, less its value at lo, and its slope on the left of x."""
-    lo, slope, bend, breaks, prefix, starts = args
-    w = x - lo
-    value = w * (slope + 0.5 * w * bend)
-    slope += w * bend
+    """The sum of the losses at x, up to a constant, and its slope on the left of x."""
+    slope, bend, breaks, prefix, starts, origins = args
+    value = x * (slope + 0.5 * x * bend)
+    slope += x * bend
     for level in range(starts.size - 1):
         first, low, high = starts[level], starts[level], starts[level + 1]
         while low < high:
@@ -29,7 +28,9 @@ def _sum_at(args, x):
             else:
                 high = middle
         if low > first:
-            # sum of j (x-k) + q (x-k)^2/2 over the breaks k below x, with k reckoned from lo
+            # sum of j (x-k) + q (x-k)^2/2 over the breaks k below x, all reckoned from the middle of the level:
+            # from a far end of the interval the squares would lose the peak to rounding.
+            w = x - origins[level]
             sums = prefix[low - 1]
             value += sums[0] * w - sums[1]
             slope += sums[0]
@@ -51,7 +52,7 @@ _draw_line = line_sampler(_log_density)
 
 @kernel
 def _breaks(vectors, offsets, lo, hi, points, slopes, bends, ends, base, out, jumps):
-    """Write the breaks of each row between lo and hi; add the slopes and curvatures just above lo; return how many."""
+    """Write the breaks of each row between lo and hi; add what the others make of slope and curvature at 0; count."""
     count = 0
     for i in range(offsets.size):
         a = vectors[i, 0]
@@ -63,7 +64,7 @@ def _breaks(vectors, offsets, lo, hi, points, slopes, bends, ends, base, out, ju
             x = (points[k] - offsets[i]) / a
             jump, bend = abs(a) * slopes[k], a * abs(a) * bends[k]
             if x <= lo:
-                base[0] += jump + bend * (lo - x)
+                base[0] += jump - bend * x
                 base[1] += bend
             elif x < hi:
                 out[count] = x
@@ -74,11 +75,11 @@ def _breaks(vectors, offsets, lo, hi, points, slopes, bends, ends, base, out, ju
 
 
 @kernel
-def _fill(breaks, jumps, prefix, start, lo):
-    """Prefix sums over one sorted level."""
+def _fill(breaks, jumps, prefix, start, origin):
+    """Prefix sums over one sorted level, with breaks reckoned from `origin`."""
     j = jk = q = qk = qkk = 0.0
     for i in range(start, breaks.size):
-        k = breaks[i] - lo
+        k = breaks[i] - origin
         j += jumps[i, 0]
         jk += jumps[i, 0] * k
         prefix[i, 0] = j
@@ -111,6 +112,7 @@ class LineSampler:
         self.jumps = np.zeros((0, 2))
         self.prefix = np.zeros((0, 5 if self.bends.any() else 2))
         self.starts = [0]
+        self.origins: list[float] = []
         self.indexed = 0
         self.guess = 0.0
 
@@ -137,25 +139,31 @@ class LineSampler:
             self.prefix.resize((capacity, self.prefix.shape[1]), refcheck=False)
         self.breaks[start:count], self.jumps[start:count] = out[:found], jumps[:found]
         self.starts.append(count)
+        self.origins.append(0.0)
         # Levels lie one behind the other: merging is sorting their common stretch.
         while len(self.starts) > 2 and (
             self.starts[-2] - self.starts[-3] < _RATIO * (self.starts[-1] - self.starts[-2])
         ):
-            del self.starts[-2]
+            del self.starts[-2], self.origins[-2]
         start = self.starts[-2]
         order = start + np.argsort(self.breaks[start:count], kind="stable")
         self.breaks[start:count] = self.breaks[order]
         self.jumps[start:count] = self.jumps[order]
-        _fill(self.breaks[:count], self.jumps[:count], self.prefix[:count], start, self.lo)
+        self.origins[-1] = float(self.breaks[(start + count) // 2])
+        _fill(self.breaks[:count], self.jumps[:count], self.prefix[:count], start, self.origins[-1])
 
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
         """Return (chart point, density evaluations, rows read, which is none: the sums are exact)."""
         self._index()
         count = self.starts[-1]
         parts = (
-            self.lo, float(self.base[0]), float(self.base[1]),
-            self.breaks[:count], self.prefix[:count], np.array(self.starts),
-        )  # fmt: skip
+            float(self.base[0]),
+            float(self.base[1]),
+            self.breaks[:count],
+            self.prefix[:count],
+            np.array(self.starts),
+            np.array(self.origins),
+        )
         scale = min(self.hi - self.lo, 1.0 / np.sqrt(self.beta * self.lam) if self.lam > 0.0 else np.inf)
         x, evaluations = _draw_line((self.beta, self.lam, parts), self.lo, self.hi, self.guess, scale, rng)
         self.guess = x
