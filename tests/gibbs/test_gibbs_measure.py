@@ -173,6 +173,20 @@ def test_too_much_work_is_an_error_that_says_what_helps():
         m.draw(0, method="tangent")
 
 
+def test_a_missing_bound_is_said_to_be_missing():
+    m = rt.Gibbs(rt.Ball(3), rt.Absolute(), beta=1.0, lam=1.0)
+    with pytest.raises(rt.WorkLimitError, match="no quartic bound"):
+        m.draw(0, method="quartic")
+
+
+def test_rows_along_one_line_are_no_trouble():
+    m = rt.Gibbs(rt.Ball(3), rt.Absolute(), beta=0.1, lam=0.0)
+    m.observe_many(np.outer(np.ones(300), [1.0, 0.0, 0.0]), np.linspace(-1, 1, 300))
+    assert m.domain.contains(m.draw(0, method="tangent").point)
+    with pytest.raises(rt.WorkLimitError, match="quartic"):
+        m.draw(0, method="quartic")
+
+
 def test_flat_and_empty_measures():
     for domain in (
         rt.Ball(2),

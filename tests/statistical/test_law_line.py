@@ -52,7 +52,7 @@ def test_without_a_regulariser(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_control_wrong_temperature(kind):
-    # Draws at a temperature well off must be told apart at the same sample size.
+    # Draws at a temperature off by 70 percent must be told apart at the same sample size.
     a, y = data(kind, 30, 1, towards=[0.2])
     a = a * 3
     y = y * 3 if kind in ("squared", "absolute", "pinball", "huber") else y

@@ -272,9 +272,10 @@ def polytope_propose(rng, sequential, vectors, matrix, bound, A, b, suffix, out)
             for c in range(b.size):
                 used[c] += A[c, k] * out[k]
     for c in range(b.size):
-        reach = -b[c]
+        reach, size = -b[c], abs(b[c])
         for j in range(d):
             reach += A[c, j] * out[j]
-        if reach > 1e-13 * (1.0 + abs(b[c])):
+            size += abs(A[c, j] * out[j])
+        if reach > 1e-13 * size:  # more than rounding
             return -np.inf
     return weight

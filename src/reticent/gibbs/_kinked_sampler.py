@@ -122,7 +122,7 @@ class KinkedSampler:
     def _stretches(self) -> tuple[float, ...]:
         """Scales to try: a few at first, later the best so far and a neighbour, larger and smaller in turn."""
         if self.stretch == 0.0:
-            return (1.0, 1.3, 1.6, 2.0, 2.5)
+            return (1.0, 1.3, 1.6, 2.0, 2.5, 3.2)
         return (self.stretch, self.stretch * (1.15 if self.builds % 2 else 1.0 / 1.15))
 
     def _recentre(self) -> Array:
@@ -143,8 +143,8 @@ class KinkedSampler:
         for _ in range(40):
             margins = columns.vectors @ x + columns.offsets
             bend = curvature_estimate(columns.vectors, margins, jump, width)
-            inverse = np.linalg.inv(self.beta * (bend + self.lam * eye))
-            peak = typical * math.sqrt(float(np.trace(inverse)) / x.size)
+            inverse = np.linalg.pinv(self.beta * (bend + self.lam * eye))
+            peak = typical * math.sqrt(max(0.0, float(np.trace(inverse))) / x.size)
             narrowing = width > 1.5 * peak
             gradient = history.gradient(x) + self.lam * x
             goal = quadratic_minimiser(domain, gradient, bend + self.lam * eye, x)

@@ -203,10 +203,16 @@ class Gibbs:
 
     def _finish(self, found: Any, method: str) -> Draw:
         if found is None:
+            others = f"another of the methods ({', '.join(self.methods)})"
+            if method == "quartic" and self._sampler(method).built is None:
+                raise WorkLimitError(
+                    f"a draw by 'quartic' after {self.rounds} rounds was given up: no quartic bound has a finite "
+                    f"envelope here; choose {others}, a larger lam or a smaller beta, or fewer dimensions"
+                )
             raise WorkLimitError(
                 f"a draw by {method!r} after {self.rounds} rounds was given up: it needs more than "
-                f"limit={self.limit} proposals; give Gibbs(..., limit=...) more, choose another of the methods "
-                f"({', '.join(self.methods)}), a larger lam or a smaller beta, or fewer dimensions"
+                f"limit={self.limit} proposals; give Gibbs(..., limit=...) more, choose {others}, a larger lam or a "
+                "smaller beta, or fewer dimensions"
             )
         point, proposals, reads, *distance = found
         return Draw(

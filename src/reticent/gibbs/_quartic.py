@@ -147,7 +147,7 @@ def build_quartic(
     jump = float(pieces[1][0])
     vectors, offsets = columns.vectors, columns.offsets
     n = len(offsets)
-    covariance = np.linalg.inv(beta * (bend + lam * np.eye(d)))
+    covariance = np.linalg.pinv(beta * (bend + lam * np.eye(d)))
     sample = vectors[:: max(1, n // 4096)]
     spread = float(np.einsum("ij,jk,ik->i", sample, covariance, sample).mean()) if n else 0.0
     if spread <= 0.0:
