@@ -175,6 +175,29 @@ def test_a_simplex_pulled_to_a_vertex(n, pull):
     assert points[:, 2].mean() > 1 - 2 * n / pull
 
 
+@pytest.mark.parametrize("d", [3, 4, 6, 10, 15])
+def test_a_polytope_pressed_into_a_corner(d):
+    # At a vertex the slacks of the d rows that meet there are independent exponentials, by the multipliers of the rows.
+    rng = np.random.default_rng(d)
+    A = np.vstack([rng.normal(size=(2 * d, d)), np.eye(d), -np.eye(d)])
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    domain = rt.Polytope(A, np.concatenate([np.abs(rng.normal(size=2 * d)) + 0.3, np.full(2 * d, 2.0)]))
+    h = rng.normal(size=d)
+    h *= 1e5 / np.linalg.norm(h)
+    vertex = domain.support(-h)
+    rows, levels = domain.body.A[: domain.body.rows], domain.body.b[: domain.body.rows]
+    slack = levels - rows @ domain.to_chart(vertex)
+    active = np.flatnonzero(slack < 1e-7)
+    assert len(active) == d
+    rates = np.linalg.solve(rows[active].T, h)
+    points = np.array([domain.draw_gaussian(domain.center + h / 10.0, 10.0, rng) for _ in range(400)])
+    slacks = (levels - domain.to_chart(points) @ rows.T)[:, active] * rates
+    for k in range(d):
+        if rates[k] > 2000.0:  # so far out that the curvature no longer shows
+            assert ks(slacks[:, k], stats.expon.cdf) > ALPHA
+            assert ks(2.0 * slacks[:, k], stats.expon.cdf) < ALPHA
+
+
 def test_refusals():
     ball = rt.Ball(2)
     with pytest.raises(ValueError, match="symmetric 2 by 2"):

@@ -119,8 +119,8 @@ class Domain(ABC):
 
         `precision` is a number, or a symmetric matrix without negative eigenvalues; 0 is the uniform law. Balls take an
         isotropic precision in O(dim), boxes a diagonal one as truncated normals; anything else is rejection
-        from an envelope, and more than `limit` proposals raise `WorkLimitError`. On a `Simplex` or `Polytope`
-        expect up to some 30 dimensions.
+        from an envelope, and more than `limit` proposals raise `WorkLimitError`. On a `Simplex` expect
+        up to some 35 dimensions; on a `Polytope` up to 8 if the law is flat, 15 and more if it is concentrated.
 
         >>> from reticent.domains import Ball
         >>> bool(Ball(2).draw_gaussian([100.0, 0.0], 5.0, rng=0)[0] > 0.9)

@@ -13,8 +13,9 @@ from reticent._check import Array
 class Body(NamedTuple):
     """A ball of radius `radius` around 0, or else the points `u` with `A @ u <= b`; compiled kernels take it as it is.
 
-    All arrays are C-contiguous and read-only; `A` has rows of length 1, in a `box` with one entry each. `lo` and
-    `hi` bound the body coordinate by coordinate. `suffix[c, k]` is a lower bound of `A[c, k+1:] @ u[k+1:]` over it.
+    All arrays are C-contiguous and read-only; `A` has rows of length 1, in a `box` with one entry each; those after
+    the first `rows` are implied by them. `lo` and `hi` bound the body coordinate by coordinate. `suffix[c, k]` is a
+    lower bound of `A[c, k+1:] @ u[k+1:]` over it.
 
     >>> from reticent.domains import Interval
     >>> Interval(0.0, 4.0).body.b
@@ -23,6 +24,7 @@ class Body(NamedTuple):
 
     ball: bool
     box: bool
+    rows: int
     dim: int
     radius: float
     A: Array
@@ -69,6 +71,7 @@ def box_body(half: Array, radius: float) -> Body:
     return Body(
         ball=False,
         box=True,
+        rows=2 * dim,
         dim=dim,
         radius=radius,
         A=read_only(np.vstack([eye, -eye])),
@@ -90,6 +93,7 @@ def ball_body(dim: int, radius: float) -> Body:
     return Body(
         ball=True,
         box=False,
+        rows=0,
         dim=dim,
         radius=radius,
         A=read_only(np.zeros((0, dim))),

@@ -22,6 +22,7 @@ class Envelope(NamedTuple):
     kind: int
     vectors: Array
     matrix: Array
+    frame: Array
     scalars: Array
     extra: float
     log_mass: float
@@ -34,7 +35,7 @@ def envelope(h, P, floor, body, exact):
     With `exact` its log mass is exact, else good enough for comparing."""
     if body.ball:
         kind, vectors, matrix, scalars, log_mass = ball_envelope(h, P, floor, body.radius, exact)
-        return Envelope(kind, vectors, matrix, scalars, 0.0, log_mass)
+        return Envelope(kind, vectors, matrix, matrix, scalars, 0.0, log_mass)
     # A flat Gaussian is made definite by exp(extra (R^2 - |x|^2) / 2) >= 1, which costs 5 percent at most.
     extra = 0.0
     if floor * body.radius**2 < 0.1:
@@ -42,12 +43,13 @@ def envelope(h, P, floor, body, exact):
     Q = P.copy()
     for i in range(h.size):
         Q[i, i] += extra
-    sequential, vectors, matrix, bound, log_mass = polytope_envelope(
-        h, Q, body.A, body.b, body.suffix, body.lo, body.hi
+    kind, vectors, matrix, frame, bound, log_mass = polytope_envelope(
+        h, Q, body.A, body.b, body.suffix, body.lo, body.hi, body.radius, body.rows
     )
     scalars = np.zeros(1)
     scalars[0] = bound
-    return Envelope(1 if sequential else 0, vectors, matrix, scalars, extra, log_mass + 0.5 * extra * body.radius**2)
+    log_mass += 0.5 * extra * body.radius**2
+    return Envelope(kind, vectors, matrix, frame, scalars, extra, log_mass)
 
 
 @kernel
@@ -56,7 +58,7 @@ def propose(rng, env, body, out):
     if body.ball:
         return ball_propose(rng, env.kind, env.vectors, env.matrix, env.scalars, body.radius, out)
     weight = polytope_propose(
-        rng, env.kind == 1, env.vectors, env.matrix, env.scalars[0], body.A, body.b, body.suffix, out
+        rng, env.kind, env.vectors, env.matrix, env.frame, env.scalars[0], body.A, body.b, body.suffix, out
     )
     if env.extra > 0.0 and weight > -np.inf:
         square = 0.0

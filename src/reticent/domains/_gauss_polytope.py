@@ -13,9 +13,11 @@ import numpy as np
 
 from reticent._kernel import kernel
 
-from ._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times
+from ._corner import corner_rows, pressing_rows
+from ._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times, quadratic, times
 from ._normal import LOG_SQRT_2PI, draw_scaled, log_mass, log_tail
 
+PLAIN, SEQUENTIAL, CORNER = range(3)
 NEGLIGIBLE = 1e-13  # coefficients of unit rows below this are rounding; the final check of membership covers them
 
 
@@ -206,71 +208,155 @@ def _tilt(A, b, suffix, L, z0, lo, hi):
 
 
 @kernel
-def polytope_envelope(h, P, A, b, suffix, lo, hi):
-    """(sequential?, vectors (2, d), matrix (d, d), bound on psi, log mass) of f(x) = exp(h.x - x'Px/2); P definite."""
+def _cholesky_of_inverse(W):
+    """L lower triangular with L L' = W'W."""
+    d = W.shape[0]
+    L = np.zeros((d, d))
+    for i in range(d):
+        for j in range(i + 1):
+            s = 0.0
+            for k in range(i, d):
+                s += W[k, i] * W[k, j]
+            for k in range(j):
+                s -= L[i, k] * L[j, k]
+            L[i, j] = math.sqrt(max(s, 1e-300)) if i == j else s / L[j, j]
+    return L
+
+
+@kernel
+def _box_rows(half):
+    """The rows of the box of half-widths `half`: A, b, suffix."""
+    d = half.size
+    A, b = np.zeros((2 * d, d)), np.empty(2 * d)
+    suffix = np.zeros((2 * d, d))
+    for j in range(d):
+        A[j, j], A[d + j, j] = 1.0, -1.0
+        b[j] = b[d + j] = half[j]
+        for k in range(j):
+            suffix[j, k] = suffix[d + j, k] = -half[j]
+    return A, b, suffix
+
+
+@kernel
+def _corner(h, P, W, mean, A, b, radius):
+    """An envelope in the coordinates of a corner: (vectors, L, bound, frame, log mass), infinite mass if there is none.
+
+    With d independent rows, y = b - A x - half (their slacks, centred) are coordinates: x = origin - frame y. In them
+    the polytope lies in the box |y| <= half, whose slices are smooth; the other rows are left to rejection.
+    """
+    d = h.size
+    vectors = np.zeros((4, d))
+    multipliers, slacks = pressing_rows(h, W, mean, A, b)
+    rows, found = corner_rows(A, multipliers, slacks)
+    if not found:
+        return vectors, W, 0.0, W, np.inf
+    M, half = np.empty((d, d)), np.empty(d)
+    shifted = np.empty(d)
+    for k in range(d):
+        M[k] = A[rows[k]]
+        half[k] = 0.5 * (b[rows[k]] + radius)  # a slack is at most b + |x|
+        shifted[k] = b[rows[k]] - half[k]
+    frame = np.ascontiguousarray(np.linalg.inv(M))
+    origin = times(frame, shifted)
+    push = h - times(P, origin)
+    h_y, P_y = np.zeros(d), np.zeros((d, d))
+    bent = np.zeros((d, d))
+    for i in range(d):
+        for j in range(d):
+            h_y[i] -= frame[j, i] * push[j]
+            for k in range(d):
+                bent[i, j] += P[i, k] * frame[k, j]
+    for i in range(d):
+        for j in range(d):
+            for k in range(d):
+                P_y[i, j] += frame[k, i] * bent[k, j]
+    W_y = inverse_cholesky(P_y)
+    L = _cholesky_of_inverse(W_y)
+    z0 = -lower_transposed_times(L, h_y)
+    box_A, box_b, box_suffix = _box_rows(half)
+    mu, bound = _tilt(box_A, box_b, box_suffix, L, z0, -half, half)
+    vectors[0], vectors[1], vectors[2], vectors[3] = z0, mu, origin, half
+    level = dot(h, origin) - 0.5 * quadratic(P, origin) + math.log(abs(np.linalg.det(frame))) + d * LOG_SQRT_2PI
+    for i in range(d):
+        level += math.log(L[i, i])
+    return vectors, L, bound, frame, level + bound
+
+
+@kernel
+def polytope_envelope(h, P, A, b, suffix, lo, hi, radius, genuine):
+    """(kind, vectors (4, d), matrix, frame, bound on psi, log mass) of f(x) = exp(h.x - x'Px/2), P definite."""
     d = h.size
     W = inverse_cholesky(P)
-    vectors = np.zeros((2, d))
+    vectors = np.zeros((4, d))
     mean = lower_transposed_times(W, lower_times(W, h))
     vectors[0] = mean
     level = d * LOG_SQRT_2PI
     for i in range(d):
         level += math.log(W[i, i])
     if _inside_chance(A, b, W, mean) > 0.5:
-        return False, vectors, W, 0.0, level + 0.5 * dot(h, mean)
-    covariance = np.zeros((d, d))
-    for i in range(d):
-        for j in range(d):
-            s = 0.0
-            for k in range(max(i, j), d):
-                s += W[k, i] * W[k, j]
-            covariance[i, j] = s
-    L = np.zeros((d, d))
-    for i in range(d):
-        for j in range(i + 1):
-            s = covariance[i, j]
-            for k in range(j):
-                s -= L[i, k] * L[j, k]
-            L[i, j] = math.sqrt(max(s, 1e-300)) if i == j else s / L[j, j]
+        return PLAIN, vectors, W, W, 0.0, level + 0.5 * dot(h, mean)
+    L = _cholesky_of_inverse(W)
     # Normal coordinates of the centre: x = L (z - z0), so f(x) = exp(-sum delta (z0 + delta/2)), delta = z - z0.
     z0 = -lower_transposed_times(L, h)
     vectors[0] = z0
-    vectors[1], best = _tilt(A, b, suffix, L, z0, lo, hi)
-    return True, vectors, L, best, level + best
+    vectors[1], bound = _tilt(A, b, suffix, L, z0, lo, hi)
+    corner_vectors, corner_L, corner_bound, frame, corner_mass = _corner(
+        h, P, W, mean, A[:genuine], b[:genuine], radius
+    )
+    if corner_mass < level + bound:
+        return CORNER, corner_vectors, corner_L, frame, corner_bound, corner_mass
+    return SEQUENTIAL, vectors, L, W, bound, level + bound
 
 
 @kernel
-def polytope_propose(rng, sequential, vectors, matrix, bound, A, b, suffix, out):
+def _walk(rng, vectors, matrix, bound, A, b, suffix, out):
+    """Fill `out` coordinate after coordinate; return log(f / envelope) there, -inf where a slice is empty."""
+    d = out.size
+    z0, mu = vectors[0], vectors[1]
+    delta = np.zeros(d)
+    used = np.zeros(b.size)
+    weight = -bound
+    for k in range(d):
+        shift = 0.0
+        for j in range(k):
+            shift += matrix[k, j] * delta[j]
+        scale = matrix[k, k]
+        low, high, _, _ = _slice(A, b, suffix, used, k)
+        if not low < high:
+            return -np.inf
+        rho = z0[k] - mu[k]
+        anchor, level, _, _ = _step(low - shift, high - shift, scale, rho)
+        out[k] = draw_scaled(rng, rho + (low - shift) / scale, low, high, scale)
+        delta[k] = (out[k] - shift) / scale
+        weight += _weight(delta[k], z0[k], rho, anchor, level)
+        for c in range(b.size):
+            used[c] += A[c, k] * out[k]
+    return weight
+
+
+@kernel
+def polytope_propose(rng, kind, vectors, matrix, frame, bound, A, b, suffix, out):
     """Fill `out` with a point of the envelope; return log(f / envelope) there, -inf outside the polytope."""
     d = out.size
     weight = 0.0
-    if not sequential:
+    if kind == PLAIN:
         z = np.empty(d)
         for i in range(d):
             z[i] = rng.standard_normal()
         g = lower_transposed_times(matrix, z)
         for i in range(d):
             out[i] = vectors[0][i] + g[i]
+    elif kind == SEQUENTIAL:
+        weight = _walk(rng, vectors, matrix, bound, A, b, suffix, out)
     else:
-        z0, mu = vectors[0], vectors[1]
-        delta = np.zeros(d)
-        used = np.zeros(b.size)
-        weight = -bound
-        for k in range(d):
-            shift = 0.0
-            for j in range(k):
-                shift += matrix[k, j] * delta[j]
-            scale = matrix[k, k]
-            low, high, _, _ = _slice(A, b, suffix, used, k)
-            if not low < high:
-                return -np.inf
-            rho = z0[k] - mu[k]
-            anchor, level, _, _ = _step(low - shift, high - shift, scale, rho)
-            out[k] = draw_scaled(rng, rho + (low - shift) / scale, low, high, scale)
-            delta[k] = (out[k] - shift) / scale
-            weight += _weight(delta[k], z0[k], rho, anchor, level)
-            for c in range(b.size):
-                used[c] += A[c, k] * out[k]
+        y = np.empty(d)
+        box_A, box_b, box_suffix = _box_rows(vectors[3])
+        weight = _walk(rng, vectors, matrix, bound, box_A, box_b, box_suffix, y)
+        moved = times(frame, y)
+        for i in range(d):
+            out[i] = vectors[2][i] - moved[i]
+    if weight == -np.inf:
+        return weight
     for c in range(b.size):
         reach, size = -b[c], abs(b[c])
         for j in range(d):

@@ -164,6 +164,7 @@ class Polytope(Domain):
         return Body(
             ball=False,
             box=box,
+            rows=len(self._rows),
             dim=self._dim,
             radius=self._radius,
             A=read_only(rows),

@@ -104,6 +104,7 @@ class Simplex(Domain):
         return Body(
             ball=False,
             box=n == 2,
+            rows=n,
             dim=n - 1,
             radius=self._radius,
             A=read_only(rows),

@@ -90,7 +90,7 @@ def _least(cores: Iterator[Core]) -> Core | None:
 def _radial_core(q: Quartic, norms: Norms, rho1: float) -> Core:
     slope = float(np.linalg.norm(q.slope)) * (1 + 1e-9)
     radial = radial_envelope(q.slope.size, q.level, slope, norms.cubic, norms.quartic, norms.kappa, rho1)
-    nothing = Envelope(0, np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1), 0.0, -math.inf)
+    nothing = Envelope(0, np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1), 0.0, -math.inf)
     return Core(False, 0.0, 1.0, nothing, radial, norms.sphere + radial.log_mass)
 
 

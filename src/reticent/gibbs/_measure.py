@@ -52,7 +52,7 @@ class Gibbs:
         lipschitz: float | None = None,
         on_steep: str = "raise",
         distance: float = 1e-6,
-        limit: int = 10_000_000,
+        limit: int = 1_000_000,
     ) -> None:
         """Start with no losses.
 
