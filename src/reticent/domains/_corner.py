@@ -13,37 +13,57 @@ from ._linalg import dot, lower_times
 def pressing_rows(h, W, mean, A, b):
     """Multipliers of the rows at the mode of exp(h.x - x'Px/2) on the polytope, P^-1 = W'W, and the slacks there.
 
-    Hildreth's dual ascent, roughly: which rows are chosen affects speed only.
+    The dual active-set method of Lawson and Hanson, cut off where rounding sets in: which rows are found affects
+    speed only.
     """
     m, d = A.shape
     scaled = np.empty((m, d))
-    sizes = np.empty(m)
+    room, sizes = np.empty(m), np.empty(m)
     for c in range(m):
         scaled[c] = lower_times(W, A[c])
-        sizes[c] = dot(scaled[c], scaled[c])
-    multipliers = np.zeros(m)
-    # W'^-1 (x - mean) = -sum of multipliers * scaled rows; kept as y.
-    y = np.zeros(d)
-    room = np.empty(m)
-    for c in range(m):
+        sizes[c] = np.sqrt(dot(scaled[c], scaled[c]))
         room[c] = b[c] - dot(A[c], mean)
-    for _ in range(5000):
-        change = 0.0
-        largest = 0.0
+    multipliers = np.zeros(m)
+    active = np.zeros(m, np.bool_)
+    slacks = room.copy()
+    for _ in range(10 * d + 30):
+        # The row that is broken most, as a distance in standard deviations.
+        worst, worst_row = 1e-9, -1
         for c in range(m):
-            over = -dot(scaled[c], y) - room[c]
-            step = max(-multipliers[c], 1.5 * over / sizes[c])  # over-relaxed
-            if step != 0.0:
-                multipliers[c] += step
-                for j in range(d):
-                    y[j] += step * scaled[c, j]
-                change = max(change, abs(step))
-            largest = max(largest, multipliers[c])
-        if change <= 1e-8 * largest:
+            if not active[c] and -slacks[c] / sizes[c] > worst:
+                worst, worst_row = -slacks[c] / sizes[c], c
+        if worst_row < 0:
             break
-    for c in range(m):
-        room[c] += dot(scaled[c], y)
-    return multipliers, room
+        active[worst_row] = True
+        for _ in range(2 * d + 5):
+            rows = np.flatnonzero(active)
+            count = rows.size
+            gram, right = np.zeros((count, count)), np.zeros(count)
+            for i in range(count):
+                right[i] = -room[rows[i]]
+                for j in range(count):
+                    gram[i, j] = dot(scaled[rows[i]], scaled[rows[j]])
+                gram[i, i] *= 1.0 + 1e-12
+            goal = np.linalg.solve(gram, right)
+            # Go there, or as far as the first multiplier that falls to zero; that row is let go.
+            fraction, leaving = 1.0, -1
+            for i in range(count):
+                now = multipliers[rows[i]]
+                if goal[i] <= 0.0 and now - goal[i] > 0.0 and now / (now - goal[i]) < fraction:
+                    fraction, leaving = now / (now - goal[i]), rows[i]
+            for i in range(count):
+                multipliers[rows[i]] += fraction * (goal[i] - multipliers[rows[i]])
+            if leaving < 0:
+                break
+            multipliers[leaving] = 0.0
+            active[leaving] = False
+        y = np.zeros(d)
+        for c in range(m):
+            if multipliers[c] > 0.0:
+                y += multipliers[c] * scaled[c]
+        for c in range(m):
+            slacks[c] = room[c] + dot(scaled[c], y)
+    return multipliers, slacks
 
 
 @kernel
