@@ -99,7 +99,8 @@ class RowHistory:
         d = domain.chart_dim
         self.summary = Summary(np.zeros(d), np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.zeros(2))
         # Huber rows count as curved too: where the body keeps them in their quadratic part, they are.
-        self.curved = loss.curved or loss.pieces() is None or bool(loss.pieces()[2].any())  # type: ignore[index]
+        pieces = loss.pieces()
+        self.curved = pieces is None or bool(pieces[2].any())
 
     def __len__(self) -> int:
         """Return the number of rounds."""
