@@ -114,13 +114,13 @@ class CurvedSampler:
     def _recentre_if_far(self) -> None:
         """Move the reference point when the past has grown and a Newton step is long beside the width of the peak."""
         n = len(self.history)
-        if n <= 1.05 * self.looked_at:
+        if n <= 1.25 * self.looked_at:
             return
         self.looked_at = n
         z, gradient, hessian, _, _ = self.history.summary
         slope = gradient + self.lam * z
         step = np.linalg.lstsq(hessian + self.lam * np.eye(z.size), slope, rcond=None)[0]
-        if self.beta * float(slope @ step) > max(0.25, 0.05 * z.size):
+        if self.beta * float(slope @ step) > max(0.5, 0.1 * z.size):
             self._recentre()
 
     def _recentre(self) -> None:

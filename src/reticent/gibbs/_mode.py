@@ -46,26 +46,22 @@ def _push_direction(domain: Domain, slope: Array) -> Array:
 
 def mode_on_body(history: RowHistory, beta: float, lam: float) -> tuple[Array, Array, Array]:
     """Return a point near the minimiser of the losses plus lam/2 |x|^2 on the body, with gradient and Hessian there."""
-    domain = history.domain
     x = history.summary.z.copy()
-    value = history.value(x) + 0.5 * lam * float(x @ x)
-    gradient, hessian = history.derivatives(x)
+    gradient, hessian = history.summary.gradient.copy(), history.summary.hessian.copy()
     for _ in range(_STEPS):
         slope = gradient + lam * x
-        goal = quadratic_minimiser(domain, slope, hessian + lam * np.eye(x.size), x)
-        # Within a tenth of the width of the peak is near enough.
+        goal = quadratic_minimiser(history.domain, slope, hessian + lam * np.eye(x.size), x)
         gain = -float(slope @ (goal - x))
-        if beta * gain < 0.01:
+        # Within a fifth of the width of the peak is near enough.
+        if beta * gain < 0.05:
             break
+        # Newton steps are cut until the slope along them has fallen by half: every look is a pass over the past.
         fraction = 1.0
-        while fraction > 1e-4:
+        while True:
             candidate = x + fraction * (goal - x)
-            reached = history.value(candidate) + 0.5 * lam * float(candidate @ candidate)
-            if reached < value - 1e-4 * fraction * gain:
+            gradient, hessian = history.derivatives(candidate)
+            if abs(float((gradient + lam * candidate) @ (goal - x))) <= 0.5 * gain or fraction < 1e-3:
                 break
-            fraction *= 0.3
-        else:
-            break
-        x, value = candidate, reached
-        gradient, hessian = history.derivatives(x)
+            fraction *= 0.4
+        x = candidate
     return x, gradient, hessian
