@@ -10,8 +10,8 @@ from ._linalg import dot, lower_times
 
 
 @kernel
-def pressing_rows(h, W, mean, A, b):
-    """Multipliers of the rows at the mode of exp(h.x - x'Px/2) on the polytope, P^-1 = W'W, and the slacks there.
+def pressing_rows(W, mean, A, b):
+    """Multipliers of the rows at the mode of a Gaussian (covariance W'W) on the polytope, and the slacks there.
 
     The dual active-set method of Lawson and Hanson, cut off where rounding sets in: which rows are found affects
     speed only.

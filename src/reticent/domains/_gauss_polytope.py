@@ -70,7 +70,7 @@ def _corner(h, P, W, mean, A, b, radius):
     """
     d = h.size
     vectors = np.zeros((4, d))
-    multipliers, slacks = pressing_rows(h, W, mean, A, b)
+    multipliers, slacks = pressing_rows(W, mean, A, b)
     rows, found = corner_rows(A, multipliers, slacks)
     if not found:
         return vectors, W, 0.0, W, np.inf
