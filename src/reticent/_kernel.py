@@ -2,7 +2,8 @@
 
 numba checks the file that a cached kernel is written in, but not the files of the kernels that it calls. A change in
 one module would leave stale code inside the kernels of others, so the cache of the whole package is dropped when
-any of its sources has changed.
+any source that compiled code can come from has changed: those that speak of kernels, because they hold some or because
+kernels read their constants and types.
 """
 
 from __future__ import annotations
@@ -19,10 +20,14 @@ _PACKAGE = Path(__file__).parent
 _MARK = _PACKAGE / "__pycache__" / "kernels.sha256"
 
 
+def _compiled(source: Path) -> bool:
+    return "kernel" in source.read_text()
+
+
 def _fingerprint() -> str:
-    """Return a hash of the names, sizes and times of all sources."""
+    """Return a hash of the names, sizes and times of all sources that kernels are compiled from."""
     digest = hashlib.sha256()
-    for source in sorted(_PACKAGE.rglob("*.py")):
+    for source in filter(_compiled, sorted(_PACKAGE.rglob("*.py"))):
         facts = source.stat()
         digest.update(f"{source.relative_to(_PACKAGE)} {facts.st_size} {facts.st_mtime_ns}\n".encode())
     return digest.hexdigest()
