@@ -83,7 +83,7 @@ def test_a_bad_row_in_a_late_part_undoes_the_early_parts():
         ({"beta": -1.0}, "beta must be greater than 0, got -1.0"),
         ({"beta": np.nan}, "beta must be finite"),
         ({"lam": -2.0}, "lam must be at least 0, got -2.0"),
-        ({"distance": 0.0}, "distance must be greater than 0"),
+        ({"distance": -1.0}, "distance must be at least 0"),
         ({"limit": 0}, "limit must be a whole number"),
         ({"on_steep": "ignore"}, "on_steep"),
         ({"lipschitz": 0.0}, "lipschitz"),

@@ -94,6 +94,16 @@ def _draw_coordinates(rng, h, k, lo, hi, out):
 
 
 @kernel
+def draw_isotropic(rng, direction, factor, k, body, out):
+    """Fill `out` with a draw from exp(factor direction.x - k|x|^2/2) on a box or a ball, k >= 0."""
+    h = factor * direction
+    if body.box:
+        _draw_coordinates(rng, h, np.full(out.size, k), body.lo, body.hi, out)
+    else:
+        draw_ball(rng, h, k, body.radius, out)
+
+
+@kernel
 def _draw_general(rng, h, P, floor, body, limit, out):
     env = envelope(h, P, floor, body, False)
     for count in range(1, limit + 1):
@@ -119,11 +129,11 @@ def draw_gaussian(
     `floor` >= 0 is a lower bound of the eigenvalues of P.
     """
     out = np.empty(body.dim)
-    if body.box and separable(P, body):
-        _draw_coordinates(rng, h, np.diag(P).copy(), body.lo, body.hi, out)
-        return out, 1
-    if body.ball and separable(P, body):
-        draw_ball(rng, h, float(P[0, 0]), body.radius, out)
+    if separable(P, body):
+        if body.box:
+            _draw_coordinates(rng, h, np.diag(P).copy(), body.lo, body.hi, out)
+        else:
+            draw_isotropic(rng, h, 1.0, float(P[0, 0]), body, out)
         return out, 1
     count = int(_draw_general(rng, h, P, floor, body, limit, out))
     return None if count < 0 else (out, count)

@@ -56,10 +56,6 @@ class Columns:
         self._offsets[self._count : count] = offsets
         self._count = count
 
-    def truncate(self, count: int) -> None:
-        """Forget all rows from number `count` on."""
-        self._count = count
-
     def __getstate__(self) -> dict[str, object]:
         """Pickle the rows without the unused capacity."""
         return {"vectors": self.vectors, "offsets": self.offsets, "totals": self.totals}

@@ -125,16 +125,6 @@ class RowHistory:
             self.summary,
         )
 
-    def mark(self) -> tuple[int, tuple[Array, ...]]:
-        """Return what `restore` needs to forget everything added from now on."""
-        return len(self.columns), tuple(part.copy() for part in self.summary)
-
-    def restore(self, mark: tuple[int, tuple[Array, ...]]) -> None:
-        """Go back to an earlier `mark`."""
-        self.columns.truncate(mark[0])
-        for part, saved in zip(self.summary, mark[1], strict=True):
-            part[...] = saved
-
     def value(self, x: Array) -> float:
         """Return the sum of the losses at the chart point x."""
         columns = self.columns

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reticent._check import integer, positive, vector
+from reticent._check import Array, integer, positive, vector
 from reticent._errors import WorkLimitError
 from reticent._random import Seed, generator
 from reticent.domains import Domain
@@ -57,7 +57,8 @@ class Gibbs:
         """Start with no losses.
 
         `lipschitz` bounds the slope of every round (`on_steep` says what happens to steeper ones); `distance` is asked
-        of draws that are not exact, as a GDP number; `limit` is the most proposals that one draw may take.
+        of draws that are not exact, as a GDP number, and 0 allows exact draws only; `limit` is the most proposals that
+        one draw may take.
         """
         if not isinstance(domain, Domain):
             raise ValueError(f"domain must be one of the bodies of reticent.domains, got {domain!r}")
@@ -69,11 +70,16 @@ class Gibbs:
         if on_steep not in ("raise", "clip"):
             raise ValueError(f'on_steep must be "raise" or "clip", got {on_steep!r}')
         self.on_steep = on_steep
-        self.distance = positive("distance", distance)
+        self.distance = positive("distance", distance, zero=True)
         self.limit = integer("limit", limit, least=1)
         self._history = self._new_history()
         self._samplers: dict[str, Any] = {}
         self._chosen = -1, ""
+
+    def emptied(self) -> Gibbs:
+        """Return a measure like this one that has seen nothing."""
+        options = {name: getattr(self, name) for name in ("lipschitz", "on_steep", "distance", "limit")}
+        return Gibbs(self.domain, self.loss, self.beta, self.lam, **options)
 
     def _new_history(self) -> Any:
         # Histories and samplers are compiled: they are imported when a measure is made, not with the package.
@@ -102,7 +108,8 @@ class Gibbs:
         one = self.domain.chart_dim == 1
         if isinstance(self.loss, Linear | Squared):
             return ("closed-form",) if self._sampler("gaussian").closed_form() else ("gaussian",)
-        general = ("tangent", "proximal")
+        chain = ("proximal",) if self.distance > 0.0 else ()
+        general = ("tangent", *chain)
         if isinstance(self.loss, Custom):
             return ("line", *general) if one else general
         curved = ("curved",) if self._history.curved else ()
@@ -113,7 +120,7 @@ class Gibbs:
         if curved:
             return (*curved, *general)
         if self.rounds <= _FEW or self.lam == 0.0:
-            return ("tangent", "quartic", "proximal")
+            return ("tangent", "quartic", *chain)
         return ("quartic", *general)
 
     def observe(self, *row: Any) -> None:
@@ -121,28 +128,41 @@ class Gibbs:
 
         A round that is refused leaves the measure as it was.
         """
-        if isinstance(self.loss, Custom):
-            row = ([row[0]],) if len(row) == 1 else row
-        elif row and np.ndim(row[0]) > 1:
-            raise ValueError(f"observe takes one round, got an array of shape {np.shape(row[0])}; use observe_many")
-        elif self.domain.dim == 1 and row and np.size(row[0]) != 1:
-            raise ValueError(f"observe takes one round, got {np.size(row[0])} numbers; use observe_many")
-        self.observe_many(*row)
+        for rows in self.prepare_one(*row):
+            self.add(rows)
 
     def observe_many(self, *block: Any) -> None:
         """Add a block of rounds, with the same result to the last bit as one at a time.
 
         Arrays may be mapped from disk: they are read in parts. If any round is refused, none is added.
         """
-        history = self._history
-        mark = history.mark()
-        try:
-            for part in self._parts(block):
-                rows = self.loss.prepare(self.domain, *part, lipschitz=self.lipschitz, on_steep=self.on_steep)
-                history.add(rows)
-        except BaseException:
-            history.restore(mark)
-            raise
+        for rows in self.prepare(*block):
+            self.add(rows)
+
+    def prepare_one(self, *row: Any) -> list[Any]:
+        """Return one round, checked, as `prepare` does."""
+        if isinstance(self.loss, Custom):
+            row = ([row[0]],) if len(row) == 1 else row
+        elif row and np.ndim(row[0]) > 1:
+            raise ValueError(f"observe takes one round, got an array of shape {np.shape(row[0])}; use observe_many")
+        elif self.domain.dim == 1 and row and np.size(row[0]) != 1:
+            raise ValueError(f"observe takes one round, got {np.size(row[0])} numbers; use observe_many")
+        return self.prepare(*row)
+
+    def prepare(self, *block: Any) -> list[Any]:
+        """Return a block of rounds, checked, as parts ready for `add`; nothing is recorded."""
+        parts = [
+            self.loss.prepare(self.domain, *part, lipschitz=self.lipschitz, on_steep=self.on_steep)
+            for part in self._parts(block)
+        ]
+        if isinstance(self.loss, Custom):
+            for part in parts:
+                self._history.look(part)
+        return parts
+
+    def add(self, rows: Any) -> None:
+        """Add rounds that `prepare` has returned, or a part of them."""
+        self._history.add(rows)
 
     def _parts(self, block: tuple[Any, ...]) -> Any:
         """Cut a long block of arrays into parts; anything else goes through as it is, to be checked whole."""
@@ -172,25 +192,35 @@ class Gibbs:
 
         `rng` is a numpy Generator, an integer seed, or None for a cryptographic generator.
         """
-        random = generator(rng)
         if method is not None and method not in self.methods:
             raise ValueError(
                 f"method must be one of {', '.join(self.methods)} for {self.loss!r} on {self.domain!r}, got {method!r}"
             )
+        u, used, proposals, reads, distance = self.draw_in_chart(generator(rng), method)
+        return Draw(self.domain._from_chart(u), used, proposals, reads, distance)
+
+    def draw_in_chart(self, rng: np.random.Generator, method: str | None = None) -> tuple[Array, str, int, int, float]:
+        """Return what `draw` does, as (chart point, method, proposals, losses read, distance)."""
         chosen = method or self._default()
         # Rejection that may be hopeless gives way to the certified chain after a while. An accepted proposal is exact
         # whatever came before it, so the draw is exact or as far off as the chain's certificate (docs/theory.md, S10).
-        patience = self._patience(chosen) if method is None and self.lam > 0.0 else self.limit
-        found = self._run(chosen, random, min(patience, self.limit))
+        may_give_way = method is None and self.lam > 0.0 and self.distance > 0.0
+        patience = self._patience(chosen) if may_give_way else self.limit
+        found = self._run(chosen, rng, min(patience, self.limit))
         if found is None and patience < self.limit:
             chosen = "proximal"
-            found = self._run(chosen, random, self.limit)
-        return self._finish(found, chosen)
+            found = self._run(chosen, rng, self.limit)
+        if found is None:
+            raise WorkLimitError(self._why_given_up(chosen))
+        point, proposals, reads, *distance = found
+        return point, chosen, int(proposals), int(reads), float(distance[0]) if distance else 0.0
 
     def _default(self) -> str:
         """Return the method for the present rounds; asked again only when there are more."""
         if self._chosen[0] != self.rounds:
-            self._chosen = self.rounds, self.methods[0]
+            # Linear losses change no curvature: what holds of them once holds for good.
+            settled = isinstance(self.loss, Linear) and self._chosen[1]
+            self._chosen = self.rounds, settled or self.methods[0]
         return self._chosen[1]
 
     def _patience(self, method: str) -> int:
@@ -201,26 +231,19 @@ class Gibbs:
         hard = method == "quartic" or (method == "curved" and not getattr(self.loss, "curved", False))
         return 20 * _TRIES if hard else self.limit
 
-    def _finish(self, found: Any, method: str) -> Draw:
-        if found is None:
-            others = f"another of the methods ({', '.join(self.methods)})"
-            if method == "quartic" and self._sampler(method).built is None:
-                raise WorkLimitError(
-                    f"a draw by 'quartic' after {self.rounds} rounds was given up: no quartic bound has a finite "
-                    f"envelope here; choose {others}, a larger lam or a smaller beta, or fewer dimensions"
-                )
-            raise WorkLimitError(
-                f"a draw by {method!r} after {self.rounds} rounds was given up: it needs more than "
-                f"limit={self.limit} proposals; give Gibbs(..., limit=...) more, choose {others}, a larger lam or a "
-                "smaller beta, or fewer dimensions"
+    def _why_given_up(self, method: str) -> str:
+        others = (
+            f"another of the methods ({', '.join(self.methods)})" if len(self.methods) > 1 else "a distance above 0"
+        )
+        start = f"a draw by {method!r} after {self.rounds} rounds was given up: "
+        if method == "quartic" and self._sampler(method).built is None:
+            return (
+                f"{start}no quartic bound has a finite envelope here; choose {others}, a larger lam or a smaller beta, "
+                "or fewer dimensions"
             )
-        point, proposals, reads, *distance = found
-        return Draw(
-            self.domain._from_chart(point),
-            method,
-            int(proposals),
-            int(reads),
-            float(distance[0]) if distance else 0.0,
+        return (
+            f"{start}it needs more than limit={self.limit} proposals; give Gibbs(..., limit=...) more, choose "
+            f"{others}, a larger lam or a smaller beta, or fewer dimensions"
         )
 
     def _run(self, method: str, rng: np.random.Generator, limit: int) -> Any:

@@ -23,20 +23,15 @@ class ObjectHistory:
         return len(self.items)
 
     def add(self, rows: Objects) -> None:
-        """Store objects; a first look at each, at the centre, finds functions that do not work at once."""
-        for item, scale, bound in zip(rows.items, rows.scales, rows.bounds, strict=True):
-            self._look(self.domain.center, item, float(bound / scale) if scale > 0 else np.inf)
+        """Store objects."""
         self.items += rows.items
         self.scales += rows.scales.tolist()
         self.bounds += rows.bounds.tolist()
 
-    def mark(self) -> int:
-        """Return what `restore` needs to forget everything added from now on."""
-        return len(self.items)
-
-    def restore(self, mark: int) -> None:
-        """Go back to an earlier `mark`."""
-        del self.items[mark:], self.scales[mark:], self.bounds[mark:]
+    def look(self, rows: Objects) -> None:
+        """Look at each object once, at the centre: functions that do not work are found before anything is stored."""
+        for item, scale, bound in zip(rows.items, rows.scales, rows.bounds, strict=True):
+            self._look(self.domain.center, item, float(bound / scale) if scale > 0 else np.inf)
 
     def _look(self, x: Array, item: object, bound: float) -> tuple[float, Array]:
         value = real("the value of a custom loss", self.loss.value(x, item))

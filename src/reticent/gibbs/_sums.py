@@ -7,7 +7,7 @@ import numpy as np
 from reticent._check import Array
 from reticent._kernel import kernel
 from reticent.domains import Domain
-from reticent.domains._gauss import draw_gaussian, separable
+from reticent.domains._gauss import draw_gaussian, draw_isotropic, separable
 from reticent.losses import Rows
 
 
@@ -50,15 +50,6 @@ class QuadraticHistory:
         add(rows.vectors, rows.offsets, self.total, self.bend, self.constant)
         self.count += len(rows)
 
-    def mark(self) -> tuple[int, tuple[Array, ...]]:
-        """Return what `restore` needs to forget everything added from now on."""
-        return self.count, (self.total.copy(), self.bend.copy(), self.constant.copy())
-
-    def restore(self, mark: tuple[int, tuple[Array, ...]]) -> None:
-        """Go back to an earlier `mark`."""
-        self.count = mark[0]
-        self.total, self.bend, self.constant = mark[1]
-
     def value(self, x: Array) -> float:
         """Return the sum of the losses at the chart point x."""
         return float(self.constant[0] + self.total @ x + 0.5 * x @ self.bend @ x)
@@ -82,7 +73,12 @@ class GaussianSampler:
 
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
         """Return (chart point, proposals, 0 rows read), or None after `limit` proposals."""
-        h = -self.beta * self.history.total
         body = self.history.domain.body
+        if not self.history.squared and (body.box or body.ball):
+            # Precision beta lam times the identity: nothing to find out, and no matrix to build.
+            out = np.empty(body.dim)
+            draw_isotropic(rng, self.history.total, -self.beta, self.beta * self.lam, body, out)
+            return out, 1, 0
+        h = -self.beta * self.history.total
         found = draw_gaussian(rng, h, self.precision, self.beta * self.lam, body, limit)
         return None if found is None else (*found, 0)

@@ -39,3 +39,7 @@ class Loss(ABC):
 
         With `lipschitz=` a limit, rounds above it are refused, or scaled down with `on_steep="clip"`.
         """
+
+    @abstractmethod
+    def total(self, domain: Charted, rows: Any, points: Array) -> Array:
+        """Return the sum of prepared rounds at each chart point, shape `(m,)` for points of shape `(m, chart_dim)`."""

@@ -27,6 +27,22 @@ class Objects:
         """Return the number of rounds."""
         return len(self.items)
 
+    def __getitem__(self, part: slice) -> Objects:
+        """Return some of the rounds."""
+        return Objects(self.items[part], self.scales[part], self.bounds[part])
+
+    @staticmethod
+    def join(parts: Sequence[Objects]) -> Objects:
+        """Return the rounds of several parts as one."""
+        items = tuple(item for part in parts for item in part.items)
+        return Objects(
+            items, np.concatenate([part.scales for part in parts]), np.concatenate([part.bounds for part in parts])
+        )
+
+    def copy(self) -> Objects:
+        """Return the rounds; what they hold is never changed."""
+        return self
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class Custom(Loss):
@@ -101,6 +117,12 @@ class Custom(Loss):
     def lipschitz(self, domain: Charted, items: Sequence[Any]) -> Array:
         """Return the declared Lipschitz constant of each object."""
         return self.declared(items)
+
+    def total(self, domain: Charted, rows: Objects, points: Array) -> Array:
+        """Return the sum of the prepared rounds at each chart point, shape `(m,)`."""
+        pairs = list(zip(rows.scales.tolist(), rows.items, strict=True))
+        places = [domain.from_chart(u) for u in points]
+        return np.array([sum(scale * float(self.value(x, item)) for scale, item in pairs) for x in places])
 
     def prepare(
         self,

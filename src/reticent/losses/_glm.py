@@ -110,6 +110,11 @@ class GeneralisedLinear(Loss):
         """Return bounds of the second derivative in the margin of each prepared row over the domain."""
         return self.curvature_bounds(*margin_range(domain, rows))
 
+    def total(self, domain: Charted, rows: Rows, points: Array) -> Array:
+        """Return the sum of prepared rows at each chart point."""
+        result: Array = self.phi(points @ rows.vectors.T + rows.offsets).sum(axis=1)
+        return result
+
     def prepare(
         self,
         domain: Charted,
@@ -127,8 +132,11 @@ class GeneralisedLinear(Loss):
         """
         array = block("features", features, domain.dim)
         checked = self._targets(column("targets", targets, len(array)))
-        rows = self._normal(*charted("features", domain, array), checked)
-        return limited(domain, rows, self.slope_bound, lipschitz, on_steep)
+        return limited(domain, self.assemble(domain, array, checked), self.slope_bound, lipschitz, on_steep)
+
+    def assemble(self, domain: Charted, features: Array, targets: Array) -> Rows:
+        """Bring rounds to normal form that are known to be good: finite rows, targets as this loss has them."""
+        return self._normal(*charted("features", domain, features), targets)
 
     def _plain(self, point: Array, features: ArrayLike, targets: ArrayLike) -> Rows:
         array = block("features", features, point.size)

@@ -40,6 +40,11 @@ class Linear(Loss):
         """Return the Lipschitz constant of each prepared row."""
         return norms(rows.vectors)
 
+    def total(self, domain: Charted, rows: Rows, points: Array) -> Array:
+        """Return the sum of prepared rows at each chart point."""
+        result: Array = points @ rows.vectors.sum(axis=0) + rows.offsets.sum()
+        return result
+
     def prepare(
         self,
         domain: Charted,
@@ -49,8 +54,12 @@ class Linear(Loss):
         on_steep: str = "raise",
     ) -> Rows:
         """Return the gradients in the chart of the domain; `offsets` are the losses at its centre."""
-        rows = Rows(*charted("gradients", domain, block("gradients", gradients, domain.dim)))
+        rows = self.assemble(domain, block("gradients", gradients, domain.dim))
         return limited(domain, rows, _unit_slope, lipschitz, on_steep)
+
+    def assemble(self, domain: Charted, gradients: Array) -> Rows:
+        """Bring gradients that are known to be good to the chart of the domain."""
+        return Rows(*charted("gradients", domain, gradients))
 
 
 def _unit_slope(low: Array, high: Array) -> Array:

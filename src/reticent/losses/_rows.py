@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,6 +42,9 @@ class Charted(Protocol):
     def pull(self, rows: Array) -> tuple[Array, Array]:
         """Return chart rows and offsets with `rows @ x == chart_rows @ u + offsets` on the domain."""
 
+    def from_chart(self, points: Array) -> Array:
+        """Return the points whose chart coordinates are given."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
@@ -56,6 +60,19 @@ class Rows:
     def __len__(self) -> int:
         """Return the number of rounds."""
         return len(self.offsets)
+
+    def __getitem__(self, part: slice) -> Rows:
+        """Return some of the rounds; they share memory with these."""
+        return Rows(self.vectors[part], self.offsets[part])
+
+    @staticmethod
+    def join(parts: Sequence[Rows]) -> Rows:
+        """Return the rounds of several parts as one."""
+        return Rows(np.concatenate([part.vectors for part in parts]), np.concatenate([part.offsets for part in parts]))
+
+    def copy(self) -> Rows:
+        """Return rounds with memory of their own."""
+        return Rows(self.vectors.copy(), self.offsets.copy())
 
 
 def block(name: str, value: ArrayLike, dim: int) -> Array:
