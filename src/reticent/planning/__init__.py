@@ -1,0 +1,7 @@
+"""From a goal to parameters: plans, the paper's presets and the tuned lazy plan."""
+
+from reticent.planning._lazy import plan_lazy
+from reticent.planning._plan import Plan
+from reticent.planning._theorems import theorem_lazy, theorem_private
+
+__all__ = ["Plan", "plan_lazy", "theorem_lazy", "theorem_private"]

@@ -1,0 +1,159 @@
+"""The plan: every parameter of a run, with the guarantees that are claimed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
+
+from reticent._check import integer, positive, real
+from reticent.domains import Domain
+from reticent.planning._table import table
+
+BY_HAND = "written by hand"
+_NEIGHBORS = ("replace", "zero-out")
+_ADVERSARIES = ("adaptive", "oblivious")
+# The distance from exact that a plan without a privacy claim allows for: far below any statistical effect.
+_NEAR_EXACT = 1e-9
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Parameters of P-COMW beside the domain, the horizon and the Lipschitz constant of the losses.
+
+    Presets and planners make plans; one can also be written by hand, and then claims only what is written.
+    `beta` and `lam` shape the measure, `p` is the forced switching rate, `phi` the scale of the coin, `budget` a cap on
+    the switches (`None`: no cap), `batch` the rounds per coin, `draws` the auxiliary draws averaged per coin.
+    `distance` is the largest distance from exact of a draw (as a Gaussian trade-off) that the claims allow for:
+    unless given, 0 for a private plan and 1e-9 otherwise. A `horizon` of `None` means doubling epochs, the first
+    of `first_epoch` rounds: `epoch(k)` has the plan of each.
+
+    >>> from reticent.domains import Interval
+    >>> plan = Plan(Interval(-1.0, 1.0), 1000, 1.0, beta=0.1, lam=30.0, p=0.0, phi=1.2)
+    >>> plan.coins, plan.private
+    (1000, False)
+    """
+
+    domain: Domain
+    horizon: int | None
+    lipschitz: float
+    _: KW_ONLY
+    beta: float
+    lam: float
+    p: float
+    phi: float
+    budget: int | None = None
+    batch: int = 1
+    draws: int = 1
+    epsilon: float | None = None
+    delta: float | None = None
+    expected_switches: float | None = None
+    regret_bound: float | None = None
+    neighbors: str = "replace"
+    adversary: str = "adaptive"
+    # None until __post_init__ has run, a number for every reader: hence the type.
+    distance: float = None  # type: ignore[assignment]
+    first_epoch: int = 1024
+    source: str = BY_HAND
+    remarks: tuple[str, ...] = ()
+    recipe: Callable[..., Plan] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check every value, and make each of the type that its name promises."""
+        if not isinstance(self.domain, Domain):
+            raise ValueError(f"domain must be a domain such as Ball(dim=2), got {self.domain!r}")
+        self._set(lipschitz=positive("lipschitz", self.lipschitz))
+        self._set(beta=positive("beta", self.beta), lam=positive("lam", self.lam))
+        self._set(p=real("p", self.p), phi=real("phi", self.phi))
+        if not 0 <= self.p <= 1:
+            raise ValueError(f"p must be a probability from 0 to 1, got {self.p!r}")
+        if self.phi < 1:
+            raise ValueError(f"phi must be at least 1, got {self.phi!r}; phi = 1 makes the coin say 'keep' always")
+        self._set(batch=integer("batch", self.batch, least=1), draws=integer("draws", self.draws, least=1))
+        self._set(first_epoch=integer("first_epoch", self.first_epoch, least=1))
+        if self.budget is not None:
+            self._set(budget=integer("budget", self.budget, least=0))
+        if self.horizon is not None:
+            self._set(horizon=integer("horizon", self.horizon, least=1))
+        self._check_words()
+        self._check_claims()
+
+    def _check_words(self) -> None:
+        for name, allowed in (("neighbors", _NEIGHBORS), ("adversary", _ADVERSARIES)):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}, got {getattr(self, name)!r}")
+        if not isinstance(self.source, str):
+            raise ValueError(f"source must be text, got {self.source!r}")
+        if isinstance(self.remarks, str) or not all(isinstance(remark, str) for remark in self.remarks):
+            raise ValueError(f"remarks must be a tuple of texts, got {self.remarks!r}; write ('...',) for one remark")
+        self._set(remarks=tuple(self.remarks))
+        if self.recipe is not None and not callable(self.recipe):
+            raise ValueError(f"recipe must be None or a preset that takes horizon=, got {self.recipe!r}")
+
+    def _check_claims(self) -> None:
+        if (self.epsilon is None) != (self.delta is None):
+            given, missing = ("delta", "epsilon") if self.epsilon is None else ("epsilon", "delta")
+            raise ValueError(
+                f"epsilon and delta go together, got {given}={getattr(self, given)!r} and {missing}=None; "
+                f"give {missing} as well, or neither for a plan without a privacy claim"
+            )
+        if self.epsilon is not None and self.delta is not None:
+            self._set(epsilon=positive("epsilon", self.epsilon), delta=real("delta", self.delta))
+            if not 0 < self.delta < 1:
+                raise ValueError(f"delta must be greater than 0 and less than 1, got {self.delta!r}")
+            if self.horizon is None and self.recipe is None:
+                raise ValueError(
+                    "horizon must be a number of rounds for a plan by hand that claims epsilon="
+                    f"{self.epsilon!r}, got None: the same parameters reveal more in a longer epoch; give a horizon, "
+                    "use a preset with horizon=None, or leave epsilon and delta out"
+                )
+        for name in ("expected_switches", "regret_bound"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if self.horizon is None:
+                raise ValueError(f"{name} must be None without a horizon, got {value!r}: it differs for each epoch")
+            self._set(**{name: positive(name, value, zero=True)})
+        distance: float | None = self.distance
+        if distance is None:
+            distance = 0.0 if self.private else _NEAR_EXACT
+        self._set(distance=positive("distance", distance, zero=True))
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def private(self) -> bool:
+        """Whether the plan makes a privacy claim."""
+        return self.epsilon is not None
+
+    @property
+    def coins(self) -> int:
+        """The number of full batches, each of which ends with a coin."""
+        if self.horizon is None:
+            raise ValueError("a plan without a horizon has coins in every epoch; ask plan.epoch(k).coins")
+        return self.horizon // self.batch
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the regret bound says no more than that a round costs at most `lipschitz * diameter`."""
+        if self.regret_bound is None or self.horizon is None:
+            return False
+        return self.regret_bound >= self.lipschitz * self.domain.diameter * self.horizon
+
+    def epoch(self, k: int) -> Plan:
+        """Return the plan of epoch `k` (from 0), of `first_epoch * 2**k` rounds, of a plan without a horizon.
+
+        >>> from reticent.domains import Interval
+        >>> Plan(Interval(-1.0, 1.0), None, 1.0, beta=0.1, lam=30.0, p=0.0, phi=1.2).epoch(2).horizon
+        4096
+        """
+        if self.horizon is not None:
+            raise ValueError(f"only a plan with horizon=None has epochs, got a horizon of {self.horizon}")
+        rounds = self.first_epoch * 2 ** integer("k", k, least=0)
+        return replace(self, horizon=rounds) if self.recipe is None else self.recipe(horizon=rounds)
+
+    def __str__(self) -> str:
+        """Lay the plan out as a table in plain text."""
+        return table(self)
