@@ -4,9 +4,12 @@ from reticent._errors import WorkLimitError
 from reticent._random import generator
 from reticent.domains import Ball, Box, Interval, Polytope, Simplex
 from reticent.gibbs import Draw, Gibbs
+from reticent.learners import PCOMW, Trace
 from reticent.losses import Absolute, Custom, Hinge, Huber, Linear, Logistic, Pinball, Squared
+from reticent.planning import Plan, plan_lazy, theorem_lazy, theorem_private
 
 __all__ = [
+    "PCOMW",
     "Absolute",
     "Ball",
     "Box",
@@ -19,9 +22,14 @@ __all__ = [
     "Linear",
     "Logistic",
     "Pinball",
+    "Plan",
     "Polytope",
     "Simplex",
     "Squared",
+    "Trace",
     "WorkLimitError",
     "generator",
+    "plan_lazy",
+    "theorem_lazy",
+    "theorem_private",
 ]

@@ -151,6 +151,10 @@ class Gibbs:
 
     def prepare(self, *block: Any) -> list[Any]:
         """Return a block of rounds, checked, as parts ready for `add`; nothing is recorded."""
+        if len(block) != len(self.loss.data):
+            raise ValueError(
+                f"rounds of {self.loss!r} must be given as ({', '.join(self.loss.data)}), got {len(block)} arguments"
+            )
         parts = [
             self.loss.prepare(self.domain, *part, lipschitz=self.lipschitz, on_steep=self.on_steep)
             for part in self._parts(block)

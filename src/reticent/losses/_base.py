@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
@@ -20,6 +20,9 @@ class Loss(ABC):
     >>> isinstance(Linear(), Loss), Absolute() == Absolute(), Absolute() == Linear()
     (True, True, False)
     """
+
+    data: ClassVar[tuple[str, ...]]
+    """What a round consists of: the arguments that a block of rounds has."""
 
     @abstractmethod
     def values(self, x: ArrayLike, *data: Any, **named: Any) -> Array:

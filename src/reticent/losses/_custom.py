@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,6 +58,7 @@ class Custom(Loss):
     array([3., 1.])
     """
 
+    data: ClassVar[tuple[str, ...]] = ("items",)
     value: Callable[[Array, Any], float]
     subgradient: Callable[[Array, Any], ArrayLike]
     bound: float | Callable[[Any], float] | None

@@ -32,6 +32,7 @@ class GeneralisedLinear(Loss):
     array([1.5  , 0.125])
     """
 
+    data: ClassVar[tuple[str, ...]] = ("features", "targets")
     code: ClassVar[int]
     """Which `phi` this is, as a number for compiled kernels."""
     curved: ClassVar[bool] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +22,8 @@ class Linear(Loss):
     >>> Linear().values([1.0, 2.0], [[1.0, 0.0], [1.0, 1.0]])
     array([1., 3.])
     """
+
+    data: ClassVar[tuple[str, ...]] = ("gradients",)
 
     def values(self, x: ArrayLike, gradients: ArrayLike) -> Array:
         """Return `g @ x` for each gradient."""

@@ -1,0 +1,73 @@
+"""The coin that keeps the present decision, tossed without partition functions and mostly without a draw."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reticent._check import Array
+from reticent.gibbs import Gibbs
+from reticent.planning import Plan
+
+NEVER = 1 << 62
+"""A round that never comes."""
+
+
+class Toss(NamedTuple):
+    """The next coin that has to be looked at: after how many batches, and what is known of it beforehand."""
+
+    after: int
+    forced: bool
+    level: float
+    """Keep the decision if the coin's probability of keeping is at least this; unused where forced."""
+
+
+class AuxiliaryCoin:
+    """Keeps x with probability clip(mean of exp(beta (L(y) - L(x))) / phi, phi^-2, 1) over draws y of the next measure.
+
+    The uniform U of a coin is drawn before anything else: with U <= phi^-2 the coin keeps, whatever the draws say. So
+    the coins that need a look come at geometric distances, and the batches between cost nothing (docs/theory.md, P5).
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.draws = plan.draws
+        self.beta, self.phi = plan.beta, plan.phi
+        # 1 - phi^-2 without the cancellation of a phi close to 1.
+        self.open = -math.expm1(-2.0 * math.log(plan.phi))
+        self.look = plan.p + (1.0 - plan.p) * self.open
+        self.forced = plan.p / self.look if self.look > 0.0 else 0.0
+
+    def next(self, rng: np.random.Generator) -> Toss | None:
+        """Return the next coin to look at; None if none ever needs it."""
+        if self.look == 0.0:
+            return None
+        after = _batches(rng.standard_exponential(), self.look)
+        if rng.random() < self.forced:
+            return Toss(after, True, 0.0)
+        return Toss(after, False, 1.0 - self.open * rng.random())
+
+    def wants_rounds(self, toss: Toss) -> bool:
+        """Say whether `switches` will read the rounds of its batch."""
+        return not toss.forced
+
+    def switches(self, toss: Toss, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> bool:
+        """Say whether the decision at chart point `u` changes; `measure` is the next one, `rows` the batch."""
+        if toss.forced:
+            return True
+        points = np.empty((self.draws + 1, u.size))
+        for i in range(self.draws):
+            points[i] = measure.draw_in_chart(rng)[0]
+        points[-1] = u
+        losses = measure.loss.total(measure.domain, rows, points)
+        # Beyond exp(700) the coin keeps in any case.
+        ratio = np.exp(np.minimum(self.beta * (losses[:-1] - losses[-1]), 700.0)).mean()
+        return bool(toss.level > ratio / self.phi)
+
+
+def _batches(exponential: float, look: float) -> int:
+    """Return a geometric number of batches from an exponential: more than k pass with probability (1 - look)^k."""
+    if look >= 1.0:
+        return 1
+    return 1 + math.floor(min(exponential / -math.log1p(-look), float(NEVER)))
