@@ -40,7 +40,7 @@ def test_private_constants(domain, D, d, G, T, eps, delta):
     regret = lam * D**2 / 2 + G**2 * T / lam + d * math.log(T) / beta
     regret += 2 * G * D * T * (math.exp(-p_tilde * T) + 3 * delta_1 * T) + G * D
     assert made.regret_bound == pytest.approx(regret, rel=1e-9)
-    assert (made.epsilon, made.delta, made.neighbors, made.adversary) == (eps, delta, "replace", "adaptive")
+    assert (made.epsilon, made.delta, made.neighbors, made.adversary) == (eps, delta, "replace", "oblivious")
     assert (made.batch, made.draws, made.distance) == (1, 1, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""The demonstration: exact draws from two real problems, as one picture and one table."""
+"""The demonstration: a lazy and a private learner on a real stream, as one picture and one table."""
 
 from __future__ import annotations
 
@@ -14,145 +14,188 @@ import reticent as rt
 from reticent._check import Array
 
 OUT = Path("out")
-DRAWS = 1500
+SEED = 2024
+EPSILON, DELTA = 1.0, 1e-6
+COLOURS = ("#0072B2", "#D55E00", "#009E73")
 
 
 @dataclass
 class Problem:
-    """A measure over the past of a real stream, and draws from it."""
+    """A stream of rounds, what its decision means, and the loss of a round."""
 
     title: str
-    measure: rt.Gibbs
-    points: Array
-    draws: list[rt.Draw]
+    axis: str
+    domain: rt.Interval | rt.Ball
+    loss: rt.Pinball | rt.Logistic
+    lipschitz: float
+    data: tuple[Array, Array]
+
+
+@dataclass
+class Run:
+    """A learner's way through a problem."""
+
+    name: str
+    plan: rt.Plan
+    trace: rt.Trace
+    regret: Any
+    curve: Array
     seconds: float
 
 
-def load_visits() -> tuple[Array, Array, Array]:
-    """Return chronic disease burden, coinsurance and doctor visits of 20,190 people (RAND health insurance experiment).
+def problems() -> list[Problem]:
+    """Return two problems on the 20,190 person-years of the RAND health insurance experiment, in file order.
 
-    Features are scaled by public bounds (the questionnaire's range), never by statistics of the data.
+    Features are scaled by public bounds (the questionnaire's ranges), never by statistics of the data.
     """
     try:
         from statsmodels.datasets import randhie
     except ImportError as error:
         raise SystemExit("the demo needs its extras: pip install 'reticent[lab]'") from error
     table = randhie.load_pandas().data
-    burden = np.clip(table["disea"].to_numpy(float) / 60.0, 0.0, 1.0)
-    coinsurance = np.clip(table["lncoins"].to_numpy(float) / 5.0, 0.0, 1.0)
     visits = np.clip(table["mdvis"].to_numpy(float), 0.0, 80.0)
-    return burden, coinsurance, visits
-
-
-def solve(title: str, measure: rt.Gibbs, block: tuple[Array, ...], rng: np.random.Generator) -> Problem:
-    """Observe the stream and draw from its measure."""
-    measure.observe_many(*block)
-    measure.draw(rng)  # compiles kernels and finds the mode
-    begin = time.perf_counter()
-    draws = [measure.draw(rng) for _ in range(DRAWS)]
-    seconds = (time.perf_counter() - begin) / DRAWS
-    return Problem(title, measure, np.array([d.point for d in draws]), draws, seconds)
-
-
-def problems(rng: np.random.Generator) -> list[Problem]:
-    """Return the problems of the demonstration."""
-    burden, coinsurance, visits = load_visits()
-    features = np.column_stack([burden, coinsurance]) / np.sqrt(2.0)
-    often = (visits > 2).astype(float)
-    scorer = rt.Gibbs(rt.Ball(dim=2), rt.Logistic(), beta=0.02, lam=500.0)
-    median = rt.Gibbs(rt.Ball(dim=2), rt.Absolute(), beta=0.02, lam=500.0)
-    quantile = rt.Gibbs(rt.Interval(0.0, 20.0), rt.Pinball(0.9), beta=0.02, lam=1.0)
+    ranges = {"lncoins": 5.0, "disea": 60.0, "hlthg": 1.0, "hlthf": 1.0, "hlthp": 1.0, "physlm": 1.0}
+    columns = [np.clip(table[name].to_numpy(float) / most, 0.0, 1.0) for name, most in ranges.items()]
+    features = np.column_stack([np.ones(len(table)), *columns]) / np.sqrt(1.0 + len(ranges))
+    often = np.where(visits > 2, 1.0, -1.0)
     return [
-        solve("who sees a doctor often (logistic, d = 2)", scorer, (features, often), rng),
-        solve("visits per year / 10 (absolute, d = 2)", median, (features, visits / 10.0), rng),
-        solve("0.9-quantile of visits (pinball, d = 1)", quantile, (np.ones_like(visits), visits), rng),
+        Problem(
+            "doctor visits that 9 of 10 people do not exceed",
+            "visits a year",
+            rt.Interval(0.0, 20.0),
+            rt.Pinball(0.9),
+            0.9,
+            (np.ones_like(visits), visits),
+        ),
+        Problem(
+            "who sees a doctor more than twice a year",
+            "weight of chronic disease",
+            rt.Ball(dim=features.shape[1], radius=4.0),
+            rt.Logistic(),
+            1.0,
+            (features, often),
+        ),
     ]
 
 
-def draw_picture(found: list[Problem], path: Path) -> None:
-    """Draw each density, as its contours or its curve, with the draws on it."""
+def plans(problem: Problem) -> dict[str, rt.Plan]:
+    """Return the plans that the demonstration runs on a problem."""
+    goal = problem.domain, len(problem.data[0]), problem.lipschitz
+    return {
+        "lazy, 200 switches": rt.plan_lazy(*goal, max_switches=200),
+        "lazy, 2,000 switches": rt.plan_lazy(*goal, max_switches=2000),
+        "private, the paper's theorem": rt.theorem_private(*goal, epsilon=EPSILON, delta=DELTA),
+    }
+
+
+def run(problem: Problem) -> list[Run]:
+    """Run every learner over the stream."""
+    found = []
+    for name, plan in plans(problem).items():
+        begin = time.perf_counter()
+        learner = rt.PCOMW(plan, problem.loss, seed=SEED)
+        trace = learner.observe_many(*problem.data)
+        seconds = time.perf_counter() - begin
+        regret = trace.regret()
+        found.append(Run(name, plan, trace, regret, trace.curve(regret.comparator), seconds))
+    return found
+
+
+def draw_picture(runs: dict[str, list[Run]], shown: list[Problem], path: Path) -> None:
+    """Draw decisions, switches, mean loss and regret over time, a column for each problem."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(found), figsize=(5.2 * len(found), 4.8), layout="constrained")
-    for axis, problem in zip(axes, found, strict=True):
-        (_line if problem.points.shape[1] == 1 else _plane)(axis, problem)
-        axis.set_title(problem.title, fontsize=11)
+    figure, axes = plt.subplots(4, len(shown), figsize=(6.6 * len(shown), 11.5), sharex="col", layout="constrained")
+    for column, problem in zip(axes.T, shown, strict=True):
+        for one, colour in zip(runs[problem.title], COLOURS, strict=True):
+            _draw_run(column, one, colour)
+        best = runs[problem.title][0].regret.comparator
+        column[0].axhline(_coordinate(best.point), color="black", linestyle=":", label="best fixed, in hindsight")
+        mean = np.cumsum(runs[problem.title][0].trace.losses - np.diff(runs[problem.title][0].curve, prepend=0.0))
+        rounds = np.arange(1, mean.size + 1)
+        column[2].plot(rounds[100:], (mean / rounds)[100:], color="black", linestyle=":")
+        column[0].set_title(problem.title, fontsize=12)
+        column[0].set_ylabel(f"decision: {problem.axis}")
+        column[1].set_ylabel("switches so far")
+        column[1].set_yscale("log")
+        column[2].set_ylabel("mean loss so far")
+        column[3].set_ylabel("regret so far")
+        column[3].set_xlabel("round")
+        column[0].legend(fontsize=8, loc="best")
     figure.suptitle(
-        f"Exact draws from exp(-beta (past losses + lam/2 |x - center|^2)): {found[0].measure.rounds:,} rounds of the "
-        "RAND health insurance experiment"
+        f"One decision in play, {len(shown[0].data[0]):,} rounds of the RAND health insurance experiment", fontsize=13
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
-def _plane(axis: Any, problem: Problem) -> None:
-    points = problem.points
-    low, high = points.min(axis=0) - 0.05, points.max(axis=0) + 0.05
-    xs, ys = (np.linspace(a, b, 110) for a, b in zip(low, high, strict=True))
-    heights = np.array([[problem.measure.log_density([x, y]) for x in xs] for y in ys])
-    heights = np.exp(heights - heights.max())
-    # Contours that hold 50, 90 and 99 percent of the mass; they end at the edge of the body.
-    ordered = np.sort(heights.ravel())[::-1]
-    sums = np.cumsum(ordered)
-    levels = [float(ordered[np.searchsorted(sums, share * sums[-1])]) for share in (0.99, 0.9, 0.5)]
-    heights[heights == 0.0] = np.nan
-    axis.scatter(*points.T, s=5, color="#0072B2", alpha=0.45, linewidths=0, label=f"{len(points):,} draws")
-    axis.contour(xs, ys, heights, levels=levels, colors="#D55E00", linewidths=1.2)
-    angle = np.linspace(0.0, 2.0 * np.pi, 400)
-    axis.plot(np.cos(angle), np.sin(angle), color="black", linewidth=1.0, label="the body")
-    axis.set_xlim(low[0], high[0])
-    axis.set_ylim(low[1], high[1])
-    axis.set_xlabel("weight of chronic disease")
-    axis.set_ylabel("weight of coinsurance")
-    axis.plot([], [], color="#D55E00", label="50, 90, 99% of the measure")
-    axis.legend(fontsize=8, loc="best")
+def _coordinate(point: Array) -> float:
+    """Return the one number of a decision that is drawn: the only one, or the weight of chronic disease."""
+    return float(point[0] if point.size == 1 else point[2])
 
 
-def _line(axis: Any, problem: Problem) -> None:
-    points = problem.points[:, 0]
-    xs = np.linspace(points.min() - 0.1 * np.ptp(points), points.max() + 0.1 * np.ptp(points), 400)
-    heights = np.array([problem.measure.log_density([x]) for x in xs])
-    heights = np.exp(heights - heights.max())
-    heights /= heights.sum() * (xs[1] - xs[0])
-    axis.hist(points, bins=40, density=True, color="#0072B2", alpha=0.5, label=f"{len(points):,} draws")
-    axis.plot(xs, heights, color="#D55E00", label="the measure")
-    axis.set_xlabel("visits per year")
-    axis.set_yticks([])
-    axis.legend(fontsize=8)
+def _draw_run(column: Any, one: Run, colour: str) -> None:
+    trace = one.trace
+    ends = np.append(trace.starts, trace.rounds)
+    values = np.array([_coordinate(point) for point in trace.points])
+    # Decisions that jump about the most go to the back.
+    back = 1.0 / (1.0 + np.std(values))
+    column[0].step(
+        ends,
+        np.append(values, values[-1]),
+        where="post",
+        color=colour,
+        linewidth=0.9,
+        label=one.name,
+        zorder=2.0 + back,
+        alpha=0.35 + 0.65 * back,
+    )
+    times = trace.switch_times
+    column[1].step(times, np.arange(1, times.size + 1), where="post", color=colour)
+    rounds = np.arange(1, trace.rounds + 1)
+    column[2].plot(rounds[100:], (np.cumsum(trace.losses) / rounds)[100:], color=colour)
+    column[3].plot(rounds, one.curve, color=colour)
 
 
-def print_table(found: list[Problem]) -> None:
-    """Print what the draws took."""
+def print_table(runs: dict[str, list[Run]]) -> None:
+    """Print what the learners did."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"{found[0].measure.rounds:,} past losses, {DRAWS:,} draws each")
-    for column in ("problem", "method", "exact", "proposals", "losses read", "microseconds", "mean of the draws"):
-        table.add_column(column, justify="left" if column in ("problem", "method") else "right")
-    for problem in found:
-        table.add_row(
-            problem.title,
-            problem.draws[0].method,
-            "yes" if max(d.distance for d in problem.draws) == 0.0 else "no",
-            f"{np.mean([d.proposals for d in problem.draws]):.2f}",
-            f"{np.mean([d.losses_read for d in problem.draws]):.2f}",
-            f"{1e6 * problem.seconds:.0f}",
-            np.array2string(problem.points.mean(axis=0), precision=3),
-        )
-    Console(width=120).print(table)
+    heads = ("problem and learner", "switches", "planned", "mean loss", "regret a round", "certified", "privacy", "s")
+    table = Table(title="Regret against the best fixed decision in hindsight; certified: its bound, in expectation")
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("problem and learner", "privacy") else "right")
+    for title, found in runs.items():
+        table.add_row(f"[bold]{title}[/bold]")
+        for one in found:
+            plan, rounds = one.plan, one.trace.rounds
+            bound = plan.regret_bound or 0.0
+            table.add_row(
+                f"  {one.name}",
+                f"{one.trace.switches:,}",
+                f"<= {plan.expected_switches or 0.0:,.0f}",
+                f"{one.trace.total / rounds:.4f}",
+                f"{float(one.regret) / rounds:.4f}",
+                f"{bound / rounds:.4f}" + (" (vacuous)" if plan.vacuous else ""),
+                f"epsilon {plan.epsilon:g}, delta {plan.delta:g}" if plan.private else "none",
+                f"{one.seconds:.1f}",
+            )
+    Console(width=132).print(table)
 
 
 def main() -> int:
     """Run the demonstration."""
-    print("Compiling kernels and drawing (the first run takes a minute) ...", flush=True)
-    found = problems(rt.generator(2024))
+    print("Compiling kernels and running the learners (the first run takes a minute) ...", flush=True)
+    shown = problems()
+    runs = {problem.title: run(problem) for problem in shown}
     path = OUT / "demo.png"
-    draw_picture(found, path)
-    print_table(found)
+    draw_picture(runs, shown, path)
+    print_table(runs)
     print(f"Picture: {path}")
     return 0
 
