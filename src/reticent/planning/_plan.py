@@ -13,6 +13,7 @@ from reticent.planning._table import table
 BY_HAND = "written by hand"
 _NEIGHBORS = ("replace", "zero-out")
 _ADVERSARIES = ("adaptive", "oblivious")
+_LARGEST_PHI = 1e300  # coins reckon with exponentials up to exp(700)
 # The distance from exact that a plan without a privacy claim allows for: far below any statistical effect.
 _NEAR_EXACT = 1e-9
 
@@ -69,6 +70,8 @@ class Plan:
             raise ValueError(f"p must be a probability from 0 to 1, got {self.p!r}")
         if self.phi < 1:
             raise ValueError(f"phi must be at least 1, got {self.phi!r}; phi = 1 makes the coin say 'keep' always")
+        if self.phi > _LARGEST_PHI:
+            raise ValueError(f"phi must be at most {_LARGEST_PHI:g}, got {self.phi!r}; p = 1 switches at every coin")
         self._set(batch=integer("batch", self.batch, least=1), draws=integer("draws", self.draws, least=1))
         self._set(first_epoch=integer("first_epoch", self.first_epoch, least=1))
         if self.budget is not None:
