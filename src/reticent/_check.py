@@ -24,8 +24,12 @@ def positive(name: str, value: float, *, zero: bool = False) -> float:
 
 def real(name: str, value: float) -> float:
     """Return `value` as a float; refuse what is not one finite real number."""
+    if isinstance(value, str | bytes):
+        raise ValueError(f"{name} must be a real number, got {value!r}")
     try:
         number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must fit into double precision, got {value!r}") from None
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a real number, got {value!r}") from None
     if not np.isfinite(number):
@@ -64,6 +68,8 @@ def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Array:
 def _floats(name: str, value: Any) -> Array:
     try:
         return np.asarray(value, dtype=np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} must hold numbers that fit into double precision, got {value!r}") from None
     except (TypeError, ValueError):
         raise ValueError(f"{name} must hold real numbers only, got {value!r}") from None
 

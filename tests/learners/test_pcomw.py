@@ -374,3 +374,21 @@ def test_private_plans_get_exact_draws_or_an_error():
     assert "proximal" not in learner._walk.measure.methods
     relaxed = rt.PCOMW(plan(), loss, seed=1)
     assert "proximal" in relaxed._walk.measure.methods
+
+
+@pytest.mark.parametrize("loss", [rt.Linear(), rt.Absolute()], ids=repr)
+def test_constant_work_draws_the_same_number_of_times_at_every_coin(monkeypatch, loss):
+    counter = CountingGibbs(monkeypatch)
+    steady = rt.PCOMW(plan(constant_work=True, draws=2, batch=1, horizon=300), loss, seed=1)
+    counts = []
+    for i in range(300):
+        before = counter.count
+        steady.observe(*(part[i] for part in block(loss)))
+        counts.append(counter.count - before)
+    assert set(counts) == {3}
+    assert 10 < steady.switches < 200
+
+
+def test_the_reference_coin_is_not_for_private_plans():
+    with pytest.raises(ValueError, match="not certified"):
+        rt.PCOMW(plan(rt.Interval(-1, 1), epsilon=1.0, delta=1e-6), rt.Absolute(), coin="ratio")

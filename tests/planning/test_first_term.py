@@ -40,7 +40,7 @@ def test_interval_is_exact(half, beta, lam, steep):
     value = first_term(Interval(5.0, 5.0 + 2 * half), beta, lam, steep)
     exact = line_value(half, beta, lam, steep, half)
     # Where beta is tiny the logarithm of Z / I is lost in rounding (of the brute force); compare to what is left.
-    assert value == pytest.approx(exact, rel=1e-8, abs=1e-10 / beta)
+    assert value == pytest.approx(exact, rel=1e-7, abs=1e-10 / beta)
     assert value >= line_value(half, beta, lam, steep, 0.7 * half) - 1e-10 / beta
 
 
@@ -57,7 +57,7 @@ def ball_value(dim, a, k, z):
     f = lambda *x: math.exp(-a * math.hypot(x[-1] - z, *x[:-1]) - k / 2 * sum(v * v for v in x))  # noqa: E731
     edge = lambda x: math.sqrt(max(0.0, 1 - x * x))  # noqa: E731
     if dim == 2:
-        return 2 * dblquad(f, -1, 1, 0, edge, epsabs=0, epsrel=1e-8)[0]
+        return 2 * dblquad(f, -1, 1, 0, edge, epsabs=0, epsrel=1e-7)[0]
     depth = lambda x, y: math.sqrt(max(0.0, 1 - x * x - y * y))  # noqa: E731
     return 4 * tplquad(f, -1, 1, 0, edge, 0, depth, epsabs=0, epsrel=1e-5)[0]
 

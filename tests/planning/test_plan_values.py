@@ -31,6 +31,7 @@ def plan(**changes):
         ({"p": -0.1}, "p must be a probability from 0 to 1, got -0.1"),
         ({"phi": 0.9}, "phi must be at least 1, got 0.9"),
         ({"phi": float("inf")}, "phi must be finite, got inf"),
+        ({"phi": 1e301}, "phi must be at most 1e\\+300, got 1e\\+301"),
         ({"budget": -1}, "budget must be a whole number of at least 0, got -1"),
         ({"budget": 2.5}, "budget must be a whole number of at least 0, got 2.5"),
         ({"batch": 0}, "batch must be a whole number of at least 1, got 0"),
@@ -50,7 +51,7 @@ def plan(**changes):
         ({"remarks": "one text"}, r"remarks must be a tuple of texts, got 'one text'; write"),
         ({"remarks": (1,)}, r"remarks must be a tuple of texts, got \(1,\)"),
         ({"source": None}, "source must be text, got None"),
-        ({"recipe": 3}, "recipe must be None or a preset that takes horizon=, got 3"),
+        ({"recipe": 3}, "recipe must be None, or a preset .* got 3 with horizon=1000"),
     ],
 )
 def test_bad_values_are_refused_by_name(changes, message):
@@ -138,3 +139,28 @@ def test_plans_can_be_pickled_compared_and_hashed(preset, horizon):
 def test_equality_sees_the_domain():
     assert plan(domain=Ball(2)) == plan(domain=Ball(2))
     assert plan(domain=Ball(2)) != plan(domain=Ball(2, 2.0))
+
+
+def test_a_planners_plan_that_is_edited_says_so():
+    made = theorem_private(Interval(-1.0, 1.0), 10_000, 1.0, 1.0, 1e-6)
+    assert "not certified" not in str(made)
+    edited = replace(made, beta=5.0, budget=None)
+    assert "claimed by hand, not certified" in str(edited)
+    assert edited.source.startswith("edited by hand; it was: Theorem 'DP OCO'")
+    assert "not certified" not in str(replace(made, remarks=("a remark changes nothing",)))
+    endless = theorem_private(Interval(-1.0, 1.0), None, 1.0, 1.0, 1e-6)
+    assert "not certified" not in str(endless)
+    with pytest.raises(ValueError, match="ask the preset"):
+        replace(endless, horizon=10**6)
+
+
+@pytest.mark.parametrize("lipschitz", [1e-160, 1e150, 1e200])
+def test_scales_that_leave_double_precision_are_refused(lipschitz):
+    for make in (
+        lambda: Plan(Interval(-1.0, 1.0), 10, lipschitz, **GOOD),
+        lambda: theorem_lazy(Interval(-1.0, 1.0), 1000, lipschitz, 100),
+        lambda: theorem_private(Interval(-1.0, 1.0), 1000, lipschitz, 1.0, 1e-6),
+        lambda: plan_lazy(Interval(-1.0, 1.0), 1000, lipschitz, 100),
+    ):
+        with pytest.raises(ValueError, match="lipschitz must be from 1e-100 to 1e100"):
+            make()

@@ -55,12 +55,12 @@ def mode_on_body(history: RowHistory, beta: float, lam: float) -> tuple[Array, A
         # Within a fifth of the width of the peak is near enough.
         if beta * gain < 0.05:
             break
-        # Newton steps are cut until the slope along them has fallen by half: every look is a pass over the past.
+        # A Newton step is cut while it leads well beyond the least value along it: every look is a pass over the past.
         fraction = 1.0
         while True:
             candidate = x + fraction * (goal - x)
             gradient, hessian = history.derivatives(candidate)
-            if abs(float((gradient + lam * candidate) @ (goal - x))) <= 0.5 * gain or fraction < 1e-3:
+            if float((gradient + lam * candidate) @ (goal - x)) <= 0.5 * gain or fraction < 1e-3:
                 break
             fraction *= 0.4
         x = candidate

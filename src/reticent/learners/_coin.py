@@ -31,8 +31,10 @@ class AuxiliaryCoin:
     the coins that need a look come at geometric distances, and the batches between cost nothing (docs/theory.md, P5).
     """
 
+    always_draws = False
+
     def __init__(self, plan: Plan) -> None:
-        self.draws = plan.draws
+        self.p, self.draws = plan.p, plan.draws
         self.beta, self.phi = plan.beta, plan.phi
         # 1 - phi^-2 without the cancellation of a phi close to 1.
         self.open = -math.expm1(-2.0 * math.log(plan.phi))
@@ -54,16 +56,40 @@ class AuxiliaryCoin:
 
     def switches(self, toss: Toss, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> bool:
         """Say whether the decision at chart point `u` changes; `measure` is the next one, `rows` the batch."""
-        if toss.forced:
-            return True
+        return toss.forced or toss.level > self._ratio(measure, rows, u, rng) / self.phi
+
+    def _ratio(self, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> float:
+        """Return an unbiased estimate of the ratio of the next density to the present one at u (docs/theory.md, P1)."""
         points = np.empty((self.draws + 1, u.size))
         for i in range(self.draws):
             points[i] = measure.draw_in_chart(rng)[0]
         points[-1] = u
         losses = measure.loss.total(measure.domain, rows, points)
-        # Beyond exp(700) the coin keeps in any case.
-        ratio = np.exp(np.minimum(self.beta * (losses[:-1] - losses[-1]), 700.0)).mean()
-        return bool(toss.level > ratio / self.phi)
+        # Beyond exp(700) the coin keeps in any case: phi is at most 1e300.
+        return float(np.exp(np.minimum(self.beta * (losses[:-1] - losses[-1]), 700.0)).mean())
+
+
+class SteadyCoin(AuxiliaryCoin):
+    """The same coin, doing the same work for every batch: what it was about to say does not show in the time it takes.
+
+    Auxiliary draws are made for every coin, and a fresh decision is drawn for every coin too, kept or not
+    (docs/theory.md, Q8). How long one draw takes still depends on the data.
+    """
+
+    always_draws = True
+
+    def next(self, rng: np.random.Generator) -> Toss:
+        """Return the next coin: every batch has one."""
+        return Toss(1, bool(rng.random() < self.p), 1.0 - rng.random())
+
+    def wants_rounds(self, toss: Toss) -> bool:
+        """Say that every batch is read."""
+        return True
+
+    def switches(self, toss: Toss, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> bool:
+        """Say whether the decision changes."""
+        keep = max(self.phi**-2, self._ratio(measure, rows, u, rng) / self.phi)
+        return toss.forced or toss.level > keep
 
 
 def _batches(exponential: float, look: float) -> int:

@@ -11,9 +11,10 @@ from reticent._check import Array
 from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss
 from reticent.losses._label import Label
-from reticent.losses._limit import slope_cap
+from reticent.losses._limit import SLACK, slope_cap
 
 _CAPACITY = 4096  # rounds, which then go on together
+_LEAST = 1e-270  # squares below this have underflowed in part
 _LARGE = 1e300  # targets below this cannot overflow when an offset is taken away
 _FLOATS = np.dtype(np.float64)
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_)
@@ -37,7 +38,9 @@ class Inbox:
         # A slope without bound (squared loss) is bounded by the largest margin instead.
         self.cap = slope_cap(loss.slope_bound) if isinstance(loss, GeneralisedLinear) else 1.0
         self.reach = domain.radius + float(np.linalg.norm(domain.center))
-        self.most = (lipschitz / self.cap) ** 2 if math.isfinite(self.cap) else -1.0
+        # Squares outside this range have lost digits, or more; the full check knows better.
+        most = min(lipschitz * (1 + 0.5 * SLACK) / self.cap, 1e150) ** 2
+        self.most = most if most >= _LEAST and math.isfinite(self.cap) else -1.0
         self.capacity = 0 if isinstance(loss, Custom) else _CAPACITY
         self._make_room()
 
@@ -64,7 +67,10 @@ class Inbox:
             target = row[1]
             if not isinstance(target, _NUMBERS):
                 return False
-            target = float(target)
+            try:
+                target = float(target)
+            except OverflowError:
+                return False
             if self.label:
                 if target == 0.0:
                     target = -1.0
@@ -74,7 +80,7 @@ class Inbox:
                 return False
             self.targets[count] = target
         # Written so that a NaN is not plainly good.
-        if not square <= self.most and not self._gentle(square, target):
+        if not _LEAST <= square <= self.most and not self._gentle(place, square, target):
             return False
         self.count = count + 1
         return True
@@ -88,10 +94,10 @@ class Inbox:
             return array.reshape(1)
         return array if array.shape == self.shape else None
 
-    def _gentle(self, square: float, target: float) -> bool:
-        if math.isfinite(self.cap):
-            return False
-        norm = math.sqrt(square) if square >= 0.0 else math.inf
+    def _gentle(self, row: Array, square: float, target: float) -> bool:
+        if math.isfinite(self.cap) or not square >= _LEAST:
+            return not row.any()
+        norm = math.sqrt(square)
         return norm * (norm * self.reach + abs(target)) <= self.limit
 
     def take(self) -> list[Any]:

@@ -89,10 +89,12 @@ class LinearWalk(Walk):
         self.u = self.u.copy()  # the present one may have been given away
         while start < len(rows):
             places, points = np.empty(_CHANGES, dtype=np.int64), np.empty((_CHANGES, self.u.size))
+            self.torn = True
             taken, count = self._play(rows.vectors[start:], places, points)
             changes += [(int(place), point) for place, point in zip(places[:count], points[:count], strict=True)]
             start += taken
-        self.done, self.due, _, self.spent = (int(count) for count in self._counts)
+            self.done, self.due, _, self.spent = (int(count) for count in self._counts)
+            self.torn = False
 
     def _play(self, *block: Any) -> Any:
         vectors, places, points = block

@@ -29,7 +29,8 @@ class PCOMW:
     plan of its own (P8).
 
     What a private plan protects is the sequence of decisions. Everything else in here is as secret as the data: the
-    pickled state, the losses in a trace, and the time that calls take (docs/pitfalls.md).
+    pickled state, the losses in a trace, and the time that calls take. A pickled learner may be resumed once: two
+    copies would go on with the same randomness (docs/pitfalls.md).
 
     >>> import reticent as rt
     >>> plan = rt.Plan(rt.Ball(dim=2), 1000, 1.0, beta=0.5, lam=40.0, p=0.01, phi=1.2)
@@ -54,6 +55,8 @@ class PCOMW:
             raise ValueError(f"plan must be a Plan, from rt.Plan(...) or one of the planners, got {plan!r}")
         if coin not in COINS:
             raise ValueError(f"coin must be one of {', '.join(COINS)}, got {coin!r}")
+        if coin == "ratio" and plan.private:
+            raise ValueError('coin must be "auxiliary" for a private plan, got "ratio", which is not certified')
         self.plan, self.loss = plan, loss
         self._options = coin, on_steep
         self._rng = generator(seed)
@@ -112,7 +115,7 @@ class PCOMW:
 
         A round that is refused leaves the learner as it was.
         """
-        if self._rounds >= self._last:
+        if self._rounds >= self._last or self._walk.torn:
             self._refuse(1)
         if self._inbox.push(row):
             self._rounds += 1
@@ -133,14 +136,16 @@ class PCOMW:
         parts = self._gate.prepare(*block)
         count = sum(len(part) for part in parts)
         first = self._rounds
-        if count > self._last - first:
+        if count > self._last - first or self._walk.torn:
             self._refuse(count)
         begin = first, self._walk.u
         try:
-            changes = [begin, *self._take(parts)]
+            return self._record(block, parts, first, [begin, *self._take(parts)])
         except BaseException as error:
             error.add_note(f"{self._rounds - first} of the {count} rounds of this block had been taken in.")
             raise
+
+    def _record(self, block: tuple[Any, ...], parts: list[Any], first: int, changes: Changes) -> Trace:
         u = np.array([change[1] for change in changes])
         return Trace.record(
             self.plan.domain,
@@ -157,6 +162,11 @@ class PCOMW:
         )
 
     def _refuse(self, count: int) -> None:
+        if self._walk.torn:
+            raise RuntimeError(
+                "this learner was interrupted while it took in rounds, and nobody knows how many are in: resume a "
+                "saved one, or make a new one"
+            )
         raise ValueError(
             f"{count} more rounds were given, but this private plan has {self._last - self._rounds} of its "
             f"horizon={self.plan.horizon} left; nothing was recorded. What it certifies ends there: plan a longer "

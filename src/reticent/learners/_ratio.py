@@ -21,6 +21,8 @@ _PANELS = {1: 400, 2: 40}  # kinks in the losses leave errors of the order of a 
 class RatioCoin:
     """Keeps x with probability clip(next density / (phi present density), phi^-2, 1), in one and two dimensions."""
 
+    always_draws = False
+
     def __init__(self, plan: Plan) -> None:
         if plan.domain.chart_dim > 2:
             raise ValueError(

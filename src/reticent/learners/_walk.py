@@ -11,7 +11,7 @@ from reticent.gibbs import Gibbs
 from reticent.losses import Linear, Loss
 from reticent.planning import Plan
 
-from ._coin import NEVER, AuxiliaryCoin, Toss
+from ._coin import NEVER, AuxiliaryCoin, SteadyCoin, Toss
 from ._ratio import RatioCoin
 
 Changes = list[tuple[int, Array]]
@@ -31,9 +31,10 @@ class Walk:
         self.rng, self.measure = rng, measure
         self.batch, self.length = plan.batch, length
         self.cap = NEVER if plan.budget is None else plan.budget
-        self.coin = COINS[coin](plan)
+        self.coin = (SteadyCoin if plan.constant_work and coin == "auxiliary" else COINS[coin])(plan)
         self.done = 0  # rounds taken in
         self.spent = 0  # switches
+        self.torn = False  # whether an interrupt has left rounds half taken in
         self.due = NEVER  # when the next coin has to be looked at
         self._toss: Toss | None = None  # that coin
         self._keep_from = NEVER  # the first round that it reads
@@ -52,6 +53,7 @@ class Walk:
 
         If a draw fails, the rounds up to its coin have been taken in, and the next call goes on with that coin.
         """
+        old = len(self._kept)
         try:
             self._settle(changes)
             start = 0
@@ -61,8 +63,10 @@ class Walk:
                 start = stop
                 self._settle(changes)
         finally:
-            # Rounds kept for a later coin may be views of the caller's memory.
-            self._kept = [part.copy() for part in self._kept]
+            # Rounds kept for a later coin may be views of the caller's memory; those of earlier calls are copies.
+            if len(self._kept) < old:
+                old = 0
+            self._kept[old:] = [part.copy() for part in self._kept[old:]]
 
     def _schedule(self) -> None:
         """Find the next coin that has to be looked at."""
@@ -79,11 +83,13 @@ class Walk:
 
     def _absorb(self, rows: Any) -> None:
         """Take in rounds up to the next coin at most."""
+        self.torn = True
         if not self.frozen:
             self.measure.add(rows)
         if self.done + len(rows) > self._keep_from:
             self._kept.append(rows[max(0, self._keep_from - self.done) :])
         self.done += len(rows)
+        self.torn = False
 
     def _settle(self, changes: Changes) -> None:
         """Toss the coin if it is due."""
@@ -92,9 +98,10 @@ class Walk:
         if self._verdict is None:
             batch = type(self._kept[0]).join(self._kept) if len(self._kept) > 1 else next(iter(self._kept), None)
             self._verdict = self.coin.switches(self._toss, self.measure, batch, self.u, self.rng)
+        # Afresh: the auxiliary draws of a coin must never become decisions (docs/theory.md, P2).
+        fresh = self.measure.draw_in_chart(self.rng)[0] if self._verdict or self.coin.always_draws else self.u
         if self._verdict:
-            # Afresh: the auxiliary draws of a coin must never become decisions (docs/theory.md, P2).
-            self.u = self.measure.draw_in_chart(self.rng)[0]
+            self.u = fresh
             self.spent += 1
             changes.append((self.done, self.u))
             if self.frozen:
@@ -108,7 +115,7 @@ def new_walk(plan: Plan, loss: Loss, rng: np.random.Generator, coin: str, on_ste
         plan.domain, loss, plan.beta, plan.lam, lipschitz=plan.lipschitz, on_steep=on_steep, distance=plan.distance
     )
     body = plan.domain.body
-    if isinstance(loss, Linear) and coin == "auxiliary" and (body.ball or body.box):
+    if isinstance(loss, Linear) and coin == "auxiliary" and not plan.constant_work and (body.ball or body.box):
         from ._linear_walk import LinearWalk  # compiled: loads numba
 
         return LinearWalk(plan, measure, rng, coin, length)

@@ -80,7 +80,7 @@ def slope_cap(slope: Slope) -> float:
 def _surely_within(rows: Rows, slope: Slope, limit: float) -> bool:
     """Say whether norms alone keep every row within the limit, whatever its margins: the common case, and cheap."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool((norms(rows.vectors) * slope_cap(slope) <= limit).all())
+        return bool((norms(rows.vectors) * slope_cap(slope) <= limit * (1 + SLACK)).all())
 
 
 def _shrunk(domain: Charted, rows: Rows, slope: Slope, limit: float) -> Rows:

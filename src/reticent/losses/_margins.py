@@ -47,9 +47,15 @@ def margin_range(domain: Charted, rows: Rows) -> tuple[Array, Array]:
             reach = norms(vectors) * domain.radius
             up, down = np.maximum(vectors, 0.0), np.minimum(vectors, 0.0)
             # fmax and fmin pass over a NaN that an overflow in the box bound may leave.
-            low[part] = np.fmax(up @ lo + down @ hi, -reach) + rows.offsets[part]
-            high[part] = np.fmin(up @ hi + down @ lo, reach) + rows.offsets[part]
+            # einsum, not @, whose sums depend on how many rows there are.
+            low[part] = np.fmax(_dot(up, lo) + _dot(down, hi), -reach) + rows.offsets[part]
+            high[part] = np.fmin(_dot(up, hi) + _dot(down, lo), reach) + rows.offsets[part]
     return low, high
+
+
+def _dot(rows: Array, point: Array) -> Array:
+    product: Array = np.einsum("ij,j->i", rows, point)
+    return product
 
 
 def _parts(vectors: Array) -> Iterator[slice]:

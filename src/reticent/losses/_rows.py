@@ -83,7 +83,8 @@ def block(name: str, value: ArrayLike, dim: int) -> Array:
     >>> block("features", [1.0, 2.0], 2).shape, block("features", [1.0, 2.0], 1).shape
     ((1, 2), (2, 1))
     """
-    array = _floats(name, value)
+    # One order of storage, so that a row gives the same sums, to the last bit, alone and in any block.
+    array = np.ascontiguousarray(_floats(name, value))
     if array.size == 0:
         raise ValueError(f"{name} must hold at least one row of {dim} numbers, got shape {array.shape}")
     if dim == 1 and array.ndim < 2:

@@ -25,7 +25,8 @@ def doubling(recipe: Callable[..., Plan], least: float, *remarks: str) -> Plan:
         first_epoch=rounds,
         remarks=remarks,
         recipe=recipe,
-    )
+        seal=None,
+    ).sealed()
 
 
 def per_epoch(kind: str, switches: int) -> str:

@@ -11,6 +11,7 @@ from reticent._check import Array
 from reticent.domains import Ball, Box, Domain, Simplex
 from reticent.planning._ball_term import log_ball_term, quick_ball_term
 
+_ROUNDING = 1e-14
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
@@ -29,18 +30,28 @@ def first_term(domain: Domain, beta: float, lam: float, steep: float, *, quick: 
     bounds = [mean_term(domain, k, steep)]
     if _is_line(domain):
         line = _line(np.array([domain.radius]), a, k)
-        bounds.append((domain.log_z(k) - float(line[0])) / beta)
+        bounds.append(_difference(domain, k, domain.log_z(k), float(line[0])) / beta)
     elif isinstance(domain, Ball):
-        bounds.append(_ball(domain, a, k, quick) / beta)
+        bounds.append(_difference(domain, k, _ball(domain, a, k, quick), 0.0) / beta)
     elif isinstance(domain, Box):
         # At a corner, with the sum of the coordinates' distances in place of their root of squares, or with the
         # square of that root: both are products (docs/theory.md, P6c).
         half = (domain.high - domain.low) / 2
         product = max(float(_line(half, a, k).sum()), _square(half, a, k))
-        bounds.append((domain.log_z(k) - product) / beta)
+        bounds.append(_difference(domain, k, domain.log_z(k), product) / beta)
     if not (quick and (_is_line(domain) or isinstance(domain, Ball))):
         bounds.append(shrinking_term(domain, beta, lam, steep))
     return max(0.0, min(bounds))
+
+
+def _difference(domain: Domain, k: float, upper: float, lower: float) -> float:
+    """Return `upper - lower`, two logarithms of integrals, with room for the rounding of both.
+
+    Divided by a small beta, rounding alone could turn a bound into nothing. The exponents that were added up on the
+    way are at most `k R^2`, and there are `d` factors.
+    """
+    sizes = 8 * domain.chart_dim + k * domain.radius**2 + abs(upper) + abs(lower)
+    return upper - lower + _ROUNDING * sizes
 
 
 def mean_term(domain: Domain, k: float, steep: float) -> float:
@@ -66,7 +77,7 @@ def shrinking_term(domain: Domain, beta: float, lam: float, steep: float) -> flo
     def value(log_e: float) -> float:
         e = math.exp(log_e)
         level, square = (e * e * k, (1 - e) ** 2) if balanced else (e * k, 1 - e)
-        entropy = max(0.0, top - domain.log_z(level, side="lower") - d * log_e)
+        entropy = max(0.0, _difference(domain, k, top, domain.log_z(level, side="lower") + d * log_e))
         return lam * square * radius**2 / 2 + e * steep * _mean_distance(domain, level) + entropy / beta
 
     # Around the e at which d log(1/e) / beta and e * steep * diameter change at the same rate.
@@ -124,7 +135,7 @@ def _line(half: Array, a: float, k: float) -> Array:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         tails = -k * half**2 / 2 - math.log(root) + np.log(_mills(near) - np.exp(-2 * a * half) * _mills(far))
         centre = a * (a / (2 * k) - half) + 0.5 * math.log(2 * math.pi) - math.log(root)
-        inside = centre + np.log(scipy.special.ndtr(-near) - scipy.special.ndtr(-far))
+        inside = centre + np.log(_mass(-near, far))
     u = (_NODES + 1) * half[:, None]
     short_exponent = -np.minimum(a * u, 700.0) - k * (half[:, None] - u) ** 2 / 2
     short = np.log(half) + np.log((_WEIGHTS * np.exp(np.maximum(short_exponent, -700.0))).sum(axis=1))
@@ -141,9 +152,14 @@ def _square(half: Array, a: float, k: float) -> float:
     total = pull + k
     root = np.sqrt(total)
     to_corner, to_other = k * half / root, half * (total + pull) / root
-    mass = scipy.special.ndtr(to_corner) - scipy.special.ndtr(-to_other)
-    logs = -0.5 * pull * k / total * half**2 + 0.5 * np.log(2 * math.pi / total) + np.log(mass)
+    logs = -0.5 * pull * k / total * half**2 + 0.5 * np.log(2 * math.pi / total) + np.log(_mass(to_corner, to_other))
     return float((logs.sum(axis=1) - a * tau[:, 0] / 2).max())
+
+
+def _mass(below: Array, above: Array) -> Array:
+    """Return the normal mass from `-below` to `above`, both at least 0: no cancellation, however small they are."""
+    halves: Array = (scipy.special.erf(below / math.sqrt(2)) + scipy.special.erf(above / math.sqrt(2))) / 2
+    return halves
 
 
 def _mills(z: Array) -> Array:

@@ -11,7 +11,7 @@ from reticent.domains import Domain
 from reticent.planning._coin_choice import best_coin
 from reticent.planning._epochs import doubling, per_epoch
 from reticent.planning._measure_choice import MeasureCosts
-from reticent.planning._plan import Plan
+from reticent.planning._plan import Plan, check_scale
 from reticent.planning._regret import regret_bound
 from reticent.planning._switching import Switching, looked_at, near_exact
 
@@ -35,6 +35,7 @@ def plan_lazy(
         raise ValueError(f"domain must be a domain such as Ball(dim=2), got {domain!r}")
     G, S = positive("lipschitz", lipschitz), integer("max_switches", max_switches, least=0)
     M = integer("draws", draws, least=1)
+    check_scale(domain, G)
     if horizon is None:
         recipe = partial(plan_lazy, domain, lipschitz=G, max_switches=S, hard=hard, draws=M)
         kind = "at most" if hard else "in expectation at most"
@@ -63,7 +64,7 @@ def plan_lazy(
     plan = min((_certified(plan) for plan in candidates), key=lambda plan: plan.regret_bound or 0.0)
     if plan.expected_switches is None or plan.expected_switches > S:
         raise AssertionError(f"a plan for {S} switches came out with {plan.expected_switches}; please report this")
-    return plan
+    return plan.sealed()
 
 
 def _certified(plan: Plan) -> Plan:

@@ -18,6 +18,20 @@ _LARGEST_PHI = 1e300  # coins reckon with exponentials up to exp(700)
 _NEAR_EXACT = 1e-9
 
 
+_CERTIFIED = (
+    *("domain", "horizon", "lipschitz", "beta", "lam", "p", "phi", "budget", "batch", "draws", "epsilon", "delta"),
+    *("expected_switches", "regret_bound", "neighbors", "adversary", "distance", "first_epoch"),
+)
+_SMALLEST, _GREATEST = 1e-100, 1e100
+
+
+def check_scale(domain: Domain, lipschitz: float) -> None:
+    """Refuse scales whose squares and products leave double precision."""
+    for name, value in (("lipschitz", lipschitz), ("the radius of the domain", domain.radius)):
+        if not _SMALLEST <= value <= _GREATEST:
+            raise ValueError(f"{name} must be from 1e-100 to 1e100, got {value!r}; choose other units")
+
+
 @dataclass(frozen=True)
 class Plan:
     """Parameters of P-COMW beside the domain, the horizon and the Lipschitz constant of the losses.
@@ -26,8 +40,9 @@ class Plan:
     `beta` and `lam` shape the measure, `p` is the forced switching rate, `phi` the scale of the coin, `budget` a cap on
     the switches (`None`: no cap), `batch` the rounds per coin, `draws` the auxiliary draws averaged per coin.
     `distance` is the largest distance from exact of a draw (as a Gaussian trade-off) that the claims allow for:
-    unless given, 0 for a private plan and 1e-9 otherwise. A `horizon` of `None` means doubling epochs, the first
-    of `first_epoch` rounds: `epoch(k)` has the plan of each.
+    unless given, 0 for a private plan and 1e-9 otherwise. `constant_work` makes a learner do the same draws at every
+    coin, so that its running time does not show which coins were close. A `horizon` of `None` means doubling epochs,
+    the first of `first_epoch` rounds: `epoch(k)` has the plan of each.
 
     >>> from reticent.domains import Interval
     >>> plan = Plan(Interval(-1.0, 1.0), 1000, 1.0, beta=0.1, lam=30.0, p=0.0, phi=1.2)
@@ -54,16 +69,19 @@ class Plan:
     adversary: str = "adaptive"
     # None until __post_init__ has run, a number for every reader: hence the type.
     distance: float = None  # type: ignore[assignment]
+    constant_work: bool = False
     first_epoch: int = 1024
     source: str = BY_HAND
     remarks: tuple[str, ...] = ()
     recipe: Callable[..., Plan] | None = field(default=None, compare=False, repr=False)
+    seal: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check every value, and make each of the type that its name promises."""
         if not isinstance(self.domain, Domain):
             raise ValueError(f"domain must be a domain such as Ball(dim=2), got {self.domain!r}")
         self._set(lipschitz=positive("lipschitz", self.lipschitz))
+        check_scale(self.domain, self.lipschitz)
         self._set(beta=positive("beta", self.beta), lam=positive("lam", self.lam))
         self._set(p=real("p", self.p), phi=real("phi", self.phi))
         if not 0 <= self.p <= 1:
@@ -73,6 +91,8 @@ class Plan:
         if self.phi > _LARGEST_PHI:
             raise ValueError(f"phi must be at most {_LARGEST_PHI:g}, got {self.phi!r}; p = 1 switches at every coin")
         self._set(batch=integer("batch", self.batch, least=1), draws=integer("draws", self.draws, least=1))
+        if not isinstance(self.constant_work, bool):
+            raise ValueError(f"constant_work must be True or False, got {self.constant_work!r}")
         self._set(first_epoch=integer("first_epoch", self.first_epoch, least=1))
         if self.budget is not None:
             self._set(budget=integer("budget", self.budget, least=0))
@@ -80,6 +100,8 @@ class Plan:
             self._set(horizon=integer("horizon", self.horizon, least=1))
         self._check_words()
         self._check_claims()
+        if self.seal is not None and self.seal != self._fingerprint():
+            self._set(seal=None, source=f"edited by hand; it was: {self.source}")
 
     def _check_words(self) -> None:
         for name, allowed in (("neighbors", _NEIGHBORS), ("adversary", _ADVERSARIES)):
@@ -90,8 +112,11 @@ class Plan:
         if isinstance(self.remarks, str) or not all(isinstance(remark, str) for remark in self.remarks):
             raise ValueError(f"remarks must be a tuple of texts, got {self.remarks!r}; write ('...',) for one remark")
         self._set(remarks=tuple(self.remarks))
-        if self.recipe is not None and not callable(self.recipe):
-            raise ValueError(f"recipe must be None or a preset that takes horizon=, got {self.recipe!r}")
+        if self.recipe is not None and (self.horizon is not None or not callable(self.recipe)):
+            raise ValueError(
+                "recipe must be None, or a preset that takes horizon= in a plan with horizon=None, "
+                f"got {self.recipe!r} with horizon={self.horizon!r}; for another horizon, ask the preset for a plan"
+            )
 
     def _check_claims(self) -> None:
         if (self.epsilon is None) != (self.delta is None):
@@ -125,6 +150,14 @@ class Plan:
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def _fingerprint(self) -> str:
+        """Return everything that a certificate is about, as text."""
+        return repr([getattr(self, name) for name in _CERTIFIED])
+
+    def sealed(self) -> Plan:
+        """Return the plan marked as a planner's own: an edited copy (`dataclasses.replace`) loses the mark."""
+        return replace(self, seal=self._fingerprint())
 
     @property
     def private(self) -> bool:

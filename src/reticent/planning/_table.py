@@ -73,12 +73,10 @@ def _results(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _privacy(plan: Plan) -> list[tuple[str, str]]:
-    from reticent.planning._plan import BY_HAND
-
     if plan.epsilon is None or plan.delta is None:
         return [("privacy", "none: this plan makes no privacy claim")]
     claim = f"epsilon {_number(plan.epsilon)}, delta {_number(plan.delta)}"
-    if plan.source == BY_HAND:
+    if plan.seal is None:
         claim += " (claimed by hand, not certified)"
     return [
         ("privacy", claim),

@@ -9,7 +9,7 @@ from functools import partial
 from reticent._check import integer, positive, real
 from reticent.domains import Domain
 from reticent.planning._epochs import doubling, per_epoch
-from reticent.planning._plan import Plan
+from reticent.planning._plan import Plan, check_scale
 from reticent.planning._regret import regret_bound
 from reticent.planning._switching import near_exact
 
@@ -49,6 +49,7 @@ def theorem_private(domain: Domain, horizon: int | None, lipschitz: float, epsil
         )
     least = 12 * math.log(1 / small)
     G = positive("lipschitz", lipschitz)
+    check_scale(domain, G)
     if horizon is None:
         recipe = partial(theorem_private, domain, lipschitz=G, epsilon=eps, delta=small)
         return doubling(recipe, least, _WHOLE_RUN, _REPAIR, _GAP)
@@ -88,7 +89,7 @@ def theorem_private(domain: Domain, horizon: int | None, lipschitz: float, epsil
         adversary="oblivious",
         source="Theorem 'DP OCO' of the paper",
         remarks=_private_remarks(T, eps, small, ratio, log_phi, rate),
-    )
+    ).sealed()
 
 
 def theorem_lazy(domain: Domain, horizon: int | None, lipschitz: float, max_switches: int) -> Plan:
@@ -103,6 +104,7 @@ def theorem_lazy(domain: Domain, horizon: int | None, lipschitz: float, max_swit
     (1000.0, False)
     """
     G, S = positive("lipschitz", lipschitz), integer("max_switches", max_switches, least=1)
+    check_scale(domain, G)
     if horizon is None:
         recipe = partial(theorem_lazy, domain, lipschitz=G, max_switches=S)
         return doubling(recipe, S, per_epoch("in expectation at most", S))
@@ -138,7 +140,7 @@ def theorem_lazy(domain: Domain, horizon: int | None, lipschitz: float, max_swit
         + ("so the printed bound holds." if ours <= root + rest else "so the bound stated here is the proved one.")
     )
     stated = root + rest if ours <= root + rest else root + math.sqrt(2) * rest
-    return replace(plan, regret_bound=stated, remarks=(remark,))
+    return replace(plan, regret_bound=stated, remarks=(remark,)).sealed()
 
 
 def privacy_formula(horizon: int, delta: float, ratio: float, log_phi: float, *, printed: bool = False) -> float:
