@@ -38,6 +38,8 @@ bench: setup
 	$(BIN)/pip install --quiet --editable '.[bench]'
 	$(BIN)/python bench/draws.py
 	$(BIN)/python bench/limits.py
+	$(BIN)/python bench/learner.py
+	$(BIN)/python bench/lazy.py
 
 docs: setup
 	$(BIN)/pip install --quiet --editable '.[docs]'
