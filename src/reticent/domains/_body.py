@@ -34,6 +34,12 @@ class Body(NamedTuple):
     suffix: Array
 
 
+class BallBody(Body):
+    """A body with `ball` true, as a type of its own: kernels are compiled for it apart."""
+
+    __slots__ = ()
+
+
 def read_only(values: Array) -> Array:
     """Return a C-contiguous copy of `values` that refuses writing, with every -0.0 made 0.0.
 
@@ -90,7 +96,7 @@ def ball_body(dim: int, radius: float) -> Body:
     """
     if dim == 1:
         return box_body(np.array([radius]), radius)
-    return Body(
+    return BallBody(
         ball=True,
         box=False,
         rows=0,

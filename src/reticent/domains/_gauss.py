@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
 from reticent._check import Array
 from reticent._kernel import kernel
 
 from ._ball_gauss import draw_ball
-from ._body import Body
+from ._body import BallBody, Body
 from ._gauss_ball import ball_envelope, ball_propose
 from ._gauss_polytope import polytope_envelope, polytope_propose
 from ._normal import draw_scaled
@@ -29,13 +30,13 @@ class Envelope(NamedTuple):
 
 
 @kernel
-def envelope(h, P, floor, body, exact):
-    """An `Envelope` of exp(h.x - x'Px/2) on the body; every eigenvalue of P is at least `floor` >= 0.
+def _envelope_on_ball(h, P, floor, body, exact):
+    kind, vectors, matrix, scalars, log_mass = ball_envelope(h, P, floor, body.radius, exact)
+    return Envelope(kind, vectors, matrix, matrix, scalars, 0.0, log_mass)
 
-    With `exact` its log mass is exact, else good enough for comparing."""
-    if body.ball:
-        kind, vectors, matrix, scalars, log_mass = ball_envelope(h, P, floor, body.radius, exact)
-        return Envelope(kind, vectors, matrix, matrix, scalars, 0.0, log_mass)
+
+@kernel
+def _envelope_on_polytope(h, P, floor, body, exact):
     # A flat Gaussian is made definite by exp(extra (R^2 - |x|^2) / 2) >= 1, which costs 5 percent at most.
     extra = 0.0
     if floor * body.radius**2 < 0.1:
@@ -53,10 +54,12 @@ def envelope(h, P, floor, body, exact):
 
 
 @kernel
-def propose(rng, env, body, out):
-    """Fill `out` with a draw from the envelope; return log(f / envelope) <= 0 there, -inf outside the body."""
-    if body.ball:
-        return ball_propose(rng, env.kind, env.vectors, env.matrix, env.scalars, body.radius, out)
+def _propose_on_ball(rng, env, body, out):
+    return ball_propose(rng, env.kind, env.vectors, env.matrix, env.scalars, body.radius, out)
+
+
+@kernel
+def _propose_on_polytope(rng, env, body, out):
     weight = polytope_propose(
         rng, env.kind, env.vectors, env.matrix, env.frame, env.scalars[0], body.A, body.b, body.suffix, out
     )
@@ -66,6 +69,36 @@ def propose(rng, env, body, out):
             square += out[i] * out[i]
         weight -= 0.5 * env.extra * (body.radius**2 - square)
     return weight
+
+
+# Kernels are compiled for one kind of body at a time, by its type: code for both would take four times as long.
+
+
+def envelope(h: Array, P: Array, floor: float, body: Body, exact: bool) -> Envelope:
+    """Return an `Envelope` of exp(h.x - x'Px/2) on the body; every eigenvalue of P is at least `floor` >= 0.
+
+    With `exact` its log mass is exact, else good enough for comparing. For use inside and outside of kernels.
+    """
+    found = (_envelope_on_ball if body.ball else _envelope_on_polytope)(h, P, floor, body, exact)
+    assert isinstance(found, Envelope)
+    return found
+
+
+@overload(envelope)
+def _envelope(h, P, floor, body, exact):
+    chosen = _envelope_on_ball if issubclass(body.instance_class, BallBody) else _envelope_on_polytope
+    return lambda h, P, floor, body, exact: chosen(h, P, floor, body, exact)
+
+
+def propose(rng: np.random.Generator, env: Envelope, body: Body, out: Array) -> float:
+    """Fill `out` with a draw from the envelope; return log(f / envelope) <= 0 there, -inf outside the body."""
+    return float((_propose_on_ball if body.ball else _propose_on_polytope)(rng, env, body, out))
+
+
+@overload(propose)
+def _propose(rng, env, body, out):
+    chosen = _propose_on_ball if issubclass(body.instance_class, BallBody) else _propose_on_polytope
+    return lambda rng, env, body, out: chosen(rng, env, body, out)
 
 
 @kernel
