@@ -190,6 +190,22 @@ class Plan:
         rounds = self.first_epoch * 2 ** integer("k", k, least=0)
         return replace(self, horizon=rounds) if self.recipe is None else self.recipe(horizon=rounds)
 
+    def explain(self) -> str:
+        """Say in plain words what is promised, to whom, and under which assumptions."""
+        from reticent.planning._explain import explain
+
+        return explain(self)
+
+    def dp_event(self) -> Any:
+        """Return an event of dp_accounting that bounds what a run reveals, for composing with others.
+
+        It is a valid upper bound, looser than the certificate: about 17 percent in epsilon for the plans of
+        `plan_private`, more if coins dominate (docs/theory.md, Q10).
+        """
+        from reticent.privacy import dp_event
+
+        return dp_event(self)
+
     def __str__(self) -> str:
         """Lay the plan out as a table in plain text."""
         return table(self)

@@ -1,0 +1,174 @@
+"""The tuned private plan: least certified regret for a goal of privacy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from reticent._check import integer, positive, real
+from reticent.domains import Domain
+from reticent.planning._epochs import doubling, per_epoch
+from reticent.planning._measure_choice import MeasureCosts
+from reticent.planning._plan import Plan, check_scale
+from reticent.planning._private_certify import certified
+from reticent.planning._private_goal import Goal
+from reticent.planning._private_search import search
+from reticent.planning._regret import regret_bound
+from reticent.planning._switching import Switching
+
+# Beyond 50 a promise of exp(epsilon) is none, and below 1e-6 steps are lost in rounding. The accountant cuts chances
+# off at 1e-40 and takes no delta below 1e-30.
+_EPSILON = (1e-6, 50.0)
+_DELTA = (1e-30, 0.5)
+_LONGEST = 10**12
+_EPOCHS = {
+    "adaptive": "A changed round lies in one epoch, so the epsilon and delta of an epoch hold for the run.",
+    "oblivious": (
+        "A changed round that is fixed in advance lies in one epoch, so the epsilon and delta of an epoch hold for the "
+        "run."
+    ),
+}
+
+
+def plan_private(
+    domain: Domain,
+    horizon: int | None,
+    lipschitz: float,
+    epsilon: float,
+    delta: float,
+    *,
+    neighbors: str = "replace",
+    adversary: str = "adaptive",
+    max_switches: int | None = None,
+    draws: int = 8,
+    first_epoch: int = 1024,
+) -> Plan:
+    """Return the plan of least certified regret that is (epsilon, delta)-private by the accountant.
+
+    `neighbors` says what may change in one round: "replace" (its loss becomes any other) or "zero-out" (it becomes a
+    constant: less is promised, and regret is lower). `adversary="adaptive"` allows losses that react to released
+    decisions; "oblivious" holds for losses fixed in advance only, with less regret (docs/theory.md, Q4 and Q6). With
+    `max_switches` the decision also never changes more often than that. `draws` auxiliary draws are averaged per coin
+    that needs one: more of them cost time and save switches. `horizon=None` means doubling epochs, the first of
+    `first_epoch` rounds or the next power of two from 1024 on; epsilon and delta hold for the whole run, `max_switches`
+    for each epoch. The regret bound is for losses that do not depend on the decisions.
+
+    >>> from reticent.domains import Ball
+    >>> from reticent.privacy import account
+    >>> plan = plan_private(Ball(2), 100_000, 1.0, epsilon=1.0, delta=1e-6)
+    >>> 0.99 <= account(plan).epsilon(1e-6) <= 1.0, plan.regret_bound < 2_500
+    (True, True)
+    """
+    if not isinstance(domain, Domain):
+        raise ValueError(f"domain must be a domain such as Ball(dim=2), got {domain!r}")
+    G, M = positive("lipschitz", lipschitz), integer("draws", draws, least=1)
+    check_scale(domain, G)
+    _check_words(neighbors, adversary)
+    eps, small = _check_goal(epsilon, delta)
+    S = None if max_switches is None else integer("max_switches", max_switches, least=0)
+    least = integer("first_epoch", first_epoch, least=1)
+    if horizon is None:
+        recipe = partial(
+            plan_private,
+            domain,
+            lipschitz=G,
+            epsilon=eps,
+            delta=small,
+            neighbors=neighbors,
+            adversary=adversary,
+            max_switches=S,
+            draws=M,
+        )
+        switches = () if S is None else (per_epoch("at most", S),)
+        return doubling(recipe, least, _EPOCHS[adversary], *switches)
+    T = integer("horizon", horizon, least=1)
+    if T > _LONGEST:
+        raise ValueError(f"horizon must be at most {_LONGEST:,}, got {T}; take horizon=None for a run without an end")
+    goal = Goal(domain, T, G, eps, small, neighbors, adversary, S, M)
+    if S == 0 or T == 1:
+        return _with_regret(_still(goal)).sealed()
+    # Certificates decide, not the quick accounts of the search; what resamples at every batch can always be had.
+    candidates = search(goal)
+    if goal.oblivious:
+        # What is good against an adaptive adversary may be better than what a search on rougher ground has found.
+        candidates += [found for found in search(replace(goal, adversary="adaptive")) if found.p < 1]
+    plans = [certified(goal, found) for found in candidates]
+    made = [_with_regret(plan) for plan in plans if plan is not None]
+    best = min(made, key=lambda plan: plan.regret_bound or 0.0)
+    return replace(best, remarks=_remarks(goal, best)).sealed()
+
+
+def _check_words(neighbors: str, adversary: str) -> None:
+    for name, value, allowed in (
+        ("neighbors", neighbors, ("replace", "zero-out")),
+        ("adversary", adversary, ("adaptive", "oblivious")),
+    ):
+        if value not in allowed:
+            raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}, got {value!r}")
+
+
+def _check_goal(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return the goal as numbers; refuse one that no plan meets, or that promises nothing, and name the nearest."""
+    eps, small = positive("epsilon", epsilon), real("delta", delta)
+    if eps < _EPSILON[0]:
+        raise ValueError(
+            f"epsilon must be at least {_EPSILON[0]:g}, got {epsilon!r}: nothing would be learned from any stream of "
+            f"feasible length; the nearest possible goal is epsilon={_EPSILON[0]:g}, or max_switches=0 for a plan that "
+            "reveals nothing at all"
+        )
+    if eps > _EPSILON[1]:
+        raise ValueError(
+            f"epsilon must be at most {_EPSILON[1]:g}, got {epsilon!r}: a factor of exp({eps:g}) promises nothing; the "
+            f"nearest possible goal is epsilon={_EPSILON[1]:g}, and plan_lazy plans without privacy"
+        )
+    if not _DELTA[0] <= small <= _DELTA[1]:
+        nearest = _DELTA[0] if small < _DELTA[0] else _DELTA[1]
+        why = (
+            "draws are compared through normal laws, which have no finite epsilon at delta = 0"
+            if small < _DELTA[0]
+            else "a delta near 1 promises nothing"
+        )
+        raise ValueError(
+            f"delta must be from {_DELTA[0]:g} to {_DELTA[1]:g}, got {delta!r}: {why}; the nearest possible goal is "
+            f"delta={nearest:g}, and far below one over the number of people is usual"
+        )
+    return eps, small
+
+
+def _with_regret(plan: Plan) -> Plan:
+    return replace(plan, expected_switches=Switching(plan).expected, regret_bound=regret_bound(plan).total)
+
+
+def _remarks(goal: Goal, plan: Plan) -> tuple[str, ...]:
+    trivial = goal.lipschitz * goal.domain.radius * goal.horizon
+    if plan.regret_bound is not None and plan.regret_bound < 0.8 * trivial:
+        return ()
+    return (
+        "The horizon is short for this epsilon: one decision in the centre, kept for the whole run, has a regret bound "
+        f"of lipschitz * radius * horizon = {trivial:.6g}, not much more or even less than that of this plan. More "
+        "rounds, a larger epsilon or delta, or neighbors='zero-out' would help.",
+    )
+
+
+def _still(goal: Goal) -> Plan:
+    """Return the plan that never switches: its only decision knows nothing of the losses."""
+    lam, beta = MeasureCosts(goal.domain, goal.lipschitz, goal.horizon).still()
+    return Plan(
+        goal.domain,
+        goal.horizon,
+        goal.lipschitz,
+        beta=beta,
+        lam=lam,
+        p=0.0,
+        phi=1.0,
+        budget=0,
+        epsilon=goal.epsilon,
+        delta=goal.delta,
+        neighbors=goal.neighbors,
+        adversary=goal.adversary,
+        source=goal.source,
+        remarks=(
+            "This plan never switches: one decision near the centre is drawn before any loss and kept, so it reveals "
+            "nothing (epsilon 0), and the regret bound is what any such decision satisfies.",
+        ),
+    )

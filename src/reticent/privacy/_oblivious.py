@@ -1,0 +1,102 @@
+"""The certificate for losses fixed in advance: the coin of the changed batch costs far less (docs/theory.md, Q6).
+
+The decision in play at the changed batch has the same law in both worlds, and does not know of the losses. Released
+together with the coin's "keep" it is one more draw; with "switch" it is a pair of sub-densities whose hockey stick T
+is bounded here, point by point, and turned into privacy losses by its lower convex hull.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from reticent._check import Array
+from reticent.privacy._exposure import Exposure
+from reticent.privacy._gauss import hockey_stick
+from reticent.privacy._losses import Losses
+from reticent.privacy._terms import Bound, Term
+
+# Points of the curve T on each side of 1, and of the free parameter t in it: every choice is valid.
+_CURVE, _FREE = 200, 64
+# Beyond exp(30) the rest of T counts as an infinite loss.
+_FAR = 30.0
+
+
+def oblivious(exposure: Exposure) -> Bound | None:
+    """Return the certificate of an oblivious adversary; None where it says nothing (p = 0 or 1, too much clipping)."""
+    e = exposure
+    if not 0 < e.p < 1 or e.shift == 0:
+        return None
+    # How far the decision and its coin are from unclipped ones; draws that are not exact come on top (P7).
+    failure = (1 - e.p) * (min(1 / e.p, e.later) * e.clip + e.clip + e.clip_low) + e.slip
+    if failure >= 1:
+        return None
+    keep = (1 - e.p) * math.exp(-e.log_phi)
+    kept = Losses(np.zeros(1), np.array([keep]), 0.0)
+    # After a "keep" draws come from the later coins only.
+    terms = (
+        Term(e.shift * math.sqrt(min(e.draws, e.later) + 1), e.coin, e.later, kept),
+        Term(e.shift * math.sqrt(e.draws), e.coin, e.later, switched(e)),
+    )
+    return Bound((terms,), failure)
+
+
+def switched(e: Exposure) -> Losses:
+    """Return the losses of a decision together with the coin's "switch", of mass 1 - (1-p)/phi on each side."""
+    keep = (1 - e.p) * math.exp(-e.log_phi)
+    rest = e.p - (1 - e.p) * math.expm1(-e.log_phi)
+    if rest <= 0:
+        return Losses(np.zeros(0), np.zeros(0), 0.0)
+    end = min(_FAR, -math.log(e.p))
+    alpha = 1 + np.concatenate(([0.0], np.geomspace(1e-6 * math.expm1(end), math.expm1(end), _CURVE)))
+    bound = curve(alpha, e, keep)
+    # The other side of 1 by exchanging the worlds, which have the same masses.
+    inverse = 1 / alpha[:0:-1]
+    left = rest * (1 - inverse) + inverse * bound[:0:-1]
+    places = np.concatenate(([0.0], inverse, alpha))
+    heights = np.concatenate(([rest], left, bound))
+    corners = _hull(places, heights)
+    x, y = places[corners], heights[corners]
+    slopes = np.append(np.diff(y) / np.diff(x), 0.0)
+    mass = np.maximum(np.diff(slopes), 0.0) * x[1:]
+    return Losses.of([*np.log(x[1:]), math.inf], [*mass, max(y[-1], 0.0)])
+
+
+def curve(alpha: Array, e: Exposure, keep: float) -> Array:
+    """Return a bound on the hockey stick of the two "switch" sub-densities at every `alpha` >= 1.
+
+    With rho, rho' the density ratios of the next measures to the present one, a = `keep`, and without clipping, it is
+    E (1 - a rho - alpha (1 - a rho'))+. 1 >= a rho'/(1-p), or 1 >= exp(-t) rho' - (exp(-t) rho' - 1)+ for any t, make
+    it the hockey stick of a draw (docs/theory.md, Q6).
+    """
+    best = _draw(keep, (1 - e.p * alpha) / (1 - e.p), e.shift)
+    free = np.concatenate(
+        (np.linspace(0, e.log_phi, _FREE // 2), np.linspace(0, min(e.log_phi, 12 * e.length), _FREE // 2))
+    )
+    tail = np.exp(-free) * hockey_stick(e.length, free)
+    factor = alpha[:, None] - (alpha[:, None] - 1) * np.exp(-free) / keep
+    found = _draw(keep, factor, e.shift) + (alpha[:, None] - 1) * tail
+    value: Array = np.minimum(best, found.min(axis=1))
+    return value
+
+
+def _draw(keep: float, factor: Array, shift: float) -> Array:
+    """Return the mass of keep (factor mu' - mu)+ for two draws that are `shift`-GDP; 0 if factor <= 0."""
+    live = factor > 0
+    safe = np.where(live, factor, 1.0)
+    value: Array = np.where(live, keep * safe * hockey_stick(shift, -np.log(safe)), 0.0)
+    return value
+
+
+def _hull(x: Array, y: Array) -> list[int]:
+    """Return the corners of the lower convex hull of points with increasing x."""
+    corners: list[int] = []
+    for i in range(x.size):
+        while len(corners) > 1:
+            a, b = corners[-2], corners[-1]
+            if (y[b] - y[a]) * (x[i] - x[a]) < (y[i] - y[a]) * (x[b] - x[a]):
+                break
+            corners.pop()
+        corners.append(i)
+    return corners
