@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Compiled kernels are used from several test processes; two are what a small machine has.
 WORKERS ?= 2
 
-.PHONY: setup demo test lint types unit check-slow bench docs clean
+.PHONY: setup demo test lint types unit check-slow bench audit docs clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,11 @@ bench: setup
 	$(BIN)/python bench/limits.py
 	$(BIN)/python bench/learner.py
 	$(BIN)/python bench/lazy.py
+	$(BIN)/python bench/plans.py
+	$(BIN)/python bench/audit.py
+
+audit: setup
+	$(BIN)/python bench/audit.py
 
 docs: setup
 	$(BIN)/pip install --quiet --editable '.[docs]'

@@ -1,12 +1,13 @@
 """Online decisions that change rarely and reveal little: the public names."""
 
+from reticent import privacy
 from reticent._errors import WorkLimitError
 from reticent._random import generator
 from reticent.domains import Ball, Box, Interval, Polytope, Simplex
 from reticent.gibbs import Draw, Gibbs
 from reticent.learners import PCOMW, Trace
 from reticent.losses import Absolute, Custom, Hinge, Huber, Linear, Logistic, Pinball, Squared
-from reticent.planning import Plan, plan_lazy, theorem_lazy, theorem_private
+from reticent.planning import Plan, plan_lazy, plan_private, theorem_lazy, theorem_private
 
 __all__ = [
     "PCOMW",
@@ -30,6 +31,8 @@ __all__ = [
     "WorkLimitError",
     "generator",
     "plan_lazy",
+    "plan_private",
+    "privacy",
     "theorem_lazy",
     "theorem_private",
 ]

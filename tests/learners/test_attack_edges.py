@@ -78,7 +78,7 @@ def test_an_interrupt_in_the_middle_of_taking_in_rounds_ends_a_learner(monkeypat
             raise KeyboardInterrupt
         return calls[-1]
 
-    private = plan(rt.Ball(2), 10_000, p=0.9, epsilon=1.0, delta=1e-6)
+    private = plan(rt.Ball(2), 10_000, p=0.9, lam=1e9, epsilon=1.0, delta=1e-6)
     learner = rt.PCOMW(private, rt.Linear(), seed=1)
     monkeypatch.setattr(_linear_walk, "_play", interrupted)
     with pytest.raises(KeyboardInterrupt):

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,7 +138,44 @@ def test_a_frozen_learner_keeps_checking_rounds_and_keeps_nothing():
 
 
 def private(horizon: int) -> rt.Plan:
-    return plan(horizon=horizon, epsilon=1.0, delta=1e-6)
+    return plan(horizon=horizon, beta=1e-3, lam=1e3, p=0.2, phi=1.05, epsilon=1.0, delta=1e-6)
+
+
+def test_a_plan_that_claims_less_than_it_spends_is_stopped_before_it_does():
+    modest = replace(private(600), epsilon=0.2)
+    learner = rt.PCOMW(modest, rt.Absolute(), seed=1)
+    limit = rt.privacy.rounds_within(modest)
+    assert 4 <= limit < 600
+    learner.observe_many(X[:limit], Y[:limit])
+    assert learner.spent() <= 0.2
+    with pytest.raises(ValueError, match=r"1 more rounds were requested.*\(spent in \d+ rounds\).*0.2 that is allowed"):
+        learner.observe(X[limit], Y[limit])
+    with pytest.raises(ValueError, match=r"more than the 0.2 that is allowed"):
+        learner.observe_many(X[limit:], Y[limit:])
+    assert learner.rounds == limit
+
+
+def test_the_odometer_grows_to_the_certificate_and_survives_a_resume():
+    learner = rt.PCOMW(private(600), rt.Absolute(), seed=1)
+    spent = [learner.spent(1e-6)]
+    for start in range(0, 600, 150):
+        learner.observe_many(X[start : start + 150], Y[start : start + 150])
+        learner = pickle.loads(pickle.dumps(learner))
+        spent.append(learner.spent())
+    assert spent[0] == 0.0
+    assert spent == sorted(spent)
+    assert spent[-1] == rt.privacy.account(learner.plan).epsilon(1e-6) <= 1.0
+    with pytest.raises(ValueError, match="delta must be given"):
+        rt.PCOMW(plan(), rt.Absolute()).spent()
+
+
+def test_epochs_of_a_private_plan_do_not_add_up():
+    endless = rt.theorem_private(rt.Ball(3), None, 1.0, 1.0, 1e-6)
+    learner = rt.PCOMW(endless, rt.Linear(), seed=1)
+    learner.observe_many(np.tile(X[:1], (3000, 1)))
+    assert learner.epoch == 1
+    epochs = [rt.privacy.account(endless.epoch(k)).epsilon(1e-6) for k in (0, 1)]
+    assert epochs[0] <= learner.spent() <= max(epochs)
 
 
 def test_rounds_beyond_a_private_horizon_are_refused_and_nothing_is_recorded():

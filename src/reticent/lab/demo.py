@@ -16,7 +16,7 @@ from reticent._check import Array
 OUT = Path("out")
 SEED = 2024
 EPSILON, DELTA = 1.0, 1e-6
-COLOURS = ("#0072B2", "#D55E00", "#009E73")
+COLOURS = ("#0072B2", "#56B4E9", "#D55E00", "#999999")
 
 
 @dataclass
@@ -84,6 +84,7 @@ def plans(problem: Problem) -> dict[str, rt.Plan]:
     return {
         "lazy, 200 switches": rt.plan_lazy(*goal, max_switches=200),
         "lazy, 2,000 switches": rt.plan_lazy(*goal, max_switches=2000),
+        "private": rt.plan_private(*goal, epsilon=EPSILON, delta=DELTA),
         "private, the paper's theorem": rt.theorem_private(*goal, epsilon=EPSILON, delta=DELTA),
     }
 

@@ -66,8 +66,7 @@ class PCOMW:
         # Only checks rounds; each epoch has a measure of its own.
         self._gate = Gibbs(plan.domain, loss, plan.beta, plan.lam, lipschitz=plan.lipschitz, on_steep=on_steep)
         self._inbox = Inbox(plan.domain, loss, plan.lipschitz)
-        # A private plan covers its horizon and no more; others go on, beyond what their certificate covers.
-        self._last = plan.horizon if plan.private and plan.horizon is not None else NEVER
+        self._past: list[Plan] = []  # plans of the epochs that are over
         self._start_epoch(0)
         self._stand()
 
@@ -95,6 +94,21 @@ class PCOMW:
     def budget_left(self) -> int | None:
         """How many switches the budget still allows (in this epoch); None without a budget."""
         return None if self._now.budget is None else self._now.budget - self._walk.spent
+
+    def spent(self, delta: float | None = None) -> float:
+        """Return the epsilon, at `delta` (that of the plan unless given), that the run so far may have cost one round.
+
+        It counts what could have happened by now, not what did, and never exceeds the certificate. It holds at a time
+        that is fixed in advance; whoever stops at a time that depends on the decisions has the certificate of the whole
+        plan (docs/theory.md, Q7). A changed round lies in one epoch, so epochs do not add up.
+        """
+        from reticent.privacy import account, spent
+
+        level = self.plan.delta if delta is None else delta
+        if level is None:
+            raise ValueError("delta must be given for a plan that makes no privacy claim, got None")
+        past = [account(plan).epsilon(level) for plan in self._past]
+        return max([*past, spent(self._now, self._rounds - self._before).epsilon(level)])
 
     @property
     def epoch(self) -> int:
@@ -167,6 +181,11 @@ class PCOMW:
                 "this learner was interrupted while it took in rounds, and nobody knows how many are in: resume a "
                 "saved one, or make a new one"
             )
+        if self.plan.horizon is None or self._last < self.plan.horizon:
+            from reticent.privacy import require
+
+            # The claim of this plan, one written by hand, ends before its horizon: say how.
+            require(self._now, self._rounds - self._before, self._last - self._rounds + 1)
         raise ValueError(
             f"{count} more rounds were given, but this private plan has {self._last - self._rounds} of its "
             f"horizon={self.plan.horizon} left; nothing was recorded. What it certifies ends there: plan a longer "
@@ -207,13 +226,13 @@ class PCOMW:
         """Start the next epoch if the present one is over."""
         if self._walk.done < self._length:
             return
-        past = self._before + self._walk.done
-        self._start_epoch(self._epoch + 1)
-        self._before = past
+        past, over = self._before + self._walk.done, self._now
+        self._start_epoch(self._epoch + 1, past)
+        self._past.append(over)
         self._switches += 1
         found.append((past, self._walk.u))
 
-    def _start_epoch(self, number: int) -> None:
+    def _start_epoch(self, number: int, before: int = 0) -> None:
         """Start from nothing with the plan of this epoch (docs/theory.md, P8)."""
         plan = self.plan
         if plan.horizon is None:
@@ -221,8 +240,17 @@ class PCOMW:
             length = now.horizon or NEVER
         else:
             now, length = plan, NEVER
+        # A private plan covers so many rounds and no more: its horizon, unless it claims less than it spends. Plans
+        # without a claim go on, beyond what their certificate covers.
+        within = self._rounds_within(now) if now.private else NEVER
         walk = new_walk(now, self.loss, self._rng, *self._options, length)
         self._now, self._walk, self._epoch, self._length = now, walk, number, length
+        self._before, self._last = before, before + within if within < length else NEVER
+
+    def _rounds_within(self, plan: Plan) -> int:
+        from reticent.privacy import rounds_within
+
+        return rounds_within(plan)
 
     def _stand(self) -> None:
         """Bring what the caller sees up to date with the walk."""
