@@ -1,6 +1,7 @@
 """P2 and P5: how many switches, when, and on which coins the learner looks."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -63,6 +64,30 @@ def test_counts_are_binomial_for_linear_losses(horizon, batch, draws, p, times):
         for off in (0.95, 1.05):
             assert binomial(seen, plan.coins, rate(plan, off)) < ALPHA
         assert binomial(seen, plan.coins + 1, rate(plan)) < ALPHA  # a coin for the partial batch
+
+
+@pytest.mark.parametrize(("p", "draws"), [(0.0, 1), (0.2, 2)])
+def test_constant_work_changes_no_law(p, draws):
+    plan = replace(unclipped(SQUARE, 12, 0.3, 2, draws, p), constant_work=True)
+    g = (gradients(12, 2),)
+    seen = counts(plan, rt.Linear(), g, 1500)
+    assert binomial(seen, 6, rate(plan)) > ALPHA
+    assert binomial(seen, 6, rate(plan, off=1.1)) < ALPHA
+    # The decisions too: against the walk that looks at few coins, and against one whose phi is another.
+    last = {}
+    for name, one in (
+        ("steady", plan),
+        ("lazy", replace(plan, constant_work=False)),
+        ("other", replace(plan, beta=2.5 * plan.beta)),
+    ):
+        rng, ends = np.random.default_rng(3), []
+        for _ in range(1500):
+            learner = rt.PCOMW(one, rt.Linear(), rng)
+            learner.observe_many(*g)
+            ends.append(learner.decision)
+        last[name] = np.array(ends)
+    assert min(stats.ks_2samp(*(last[n][:, k] for n in ("steady", "lazy"))).pvalue for k in (0, 1)) > ALPHA
+    assert min(stats.ks_2samp(*(last[n][:, k] for n in ("steady", "other"))).pvalue for k in (0, 1)) < ALPHA
 
 
 @pytest.mark.parametrize(("kind", "batch", "p"), [("absolute", 1, 0.0), ("logistic", 2, 0.1)])

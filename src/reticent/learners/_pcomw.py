@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -102,13 +104,15 @@ class PCOMW:
         that is fixed in advance; whoever stops at a time that depends on the decisions has the certificate of the whole
         plan (docs/theory.md, Q7). A changed round lies in one epoch, so epochs do not add up.
         """
-        from reticent.privacy import account, spent
+        from reticent.privacy import spent
 
         level = self.plan.delta if delta is None else delta
         if level is None:
             raise ValueError("delta must be given for a plan that makes no privacy claim, got None")
-        past = [account(plan).epsilon(level) for plan in self._past]
-        return max([*past, spent(self._now, self._rounds - self._before).epsilon(level)])
+        rounds, now = self._rounds - self._before, self._now
+        if now.horizon is not None and rounds > now.horizon:
+            now = replace(now, horizon=rounds)  # a plan without a claim may go on beyond its horizon
+        return max([*(_certificate(plan, level) for plan in self._past), spent(now, rounds).epsilon(level)])
 
     @property
     def epoch(self) -> int:
@@ -181,11 +185,12 @@ class PCOMW:
                 "this learner was interrupted while it took in rounds, and nobody knows how many are in: resume a "
                 "saved one, or make a new one"
             )
-        if self.plan.horizon is None or self._last < self.plan.horizon:
+        horizon = self.plan.horizon
+        if horizon is not None and self._last < horizon:
             from reticent.privacy import require
 
             # The claim of this plan, one written by hand, ends before its horizon: say how.
-            require(self._now, self._rounds - self._before, self._last - self._rounds + 1)
+            require(self.plan, self._rounds, min(count, horizon - self._rounds))
         raise ValueError(
             f"{count} more rounds were given, but this private plan has {self._last - self._rounds} of its "
             f"horizon={self.plan.horizon} left; nothing was recorded. What it certifies ends there: plan a longer "
@@ -240,17 +245,10 @@ class PCOMW:
             length = now.horizon or NEVER
         else:
             now, length = plan, NEVER
-        # A private plan covers so many rounds and no more: its horizon, unless it claims less than it spends. Plans
-        # without a claim go on, beyond what their certificate covers.
-        within = self._rounds_within(now) if now.private else NEVER
+        last = _rounds_within(now, whole=plan.horizon is None) if now.private else NEVER
         walk = new_walk(now, self.loss, self._rng, *self._options, length)
         self._now, self._walk, self._epoch, self._length = now, walk, number, length
-        self._before, self._last = before, before + within if within < length else NEVER
-
-    def _rounds_within(self, plan: Plan) -> int:
-        from reticent.privacy import rounds_within
-
-        return rounds_within(plan)
+        self._before, self._last = before, last if plan.horizon is not None else NEVER
 
     def _stand(self) -> None:
         """Bring what the caller sees up to date with the walk."""
@@ -264,3 +262,22 @@ class PCOMW:
         """Pickle with nothing in the inbox; the state is as secret as the data."""
         self._flush()
         return dict(vars(self))
+
+
+def _rounds_within(plan: Plan, whole: bool) -> int:
+    """Return how many rounds a private plan covers: its horizon, unless it claims less than it spends.
+
+    Plans without a claim go on, beyond what their certificate covers. Of an epoch the `whole` must be covered.
+    """
+    from reticent.privacy import require, rounds_within
+
+    if whole and plan.horizon is not None:
+        require(plan, 0, plan.horizon)
+    return rounds_within(plan)
+
+
+@lru_cache(maxsize=256)
+def _certificate(plan: Plan, delta: float) -> float:
+    from reticent.privacy import account
+
+    return account(plan).epsilon(delta)

@@ -65,7 +65,7 @@ def _change(plan: Plan) -> str:
         return "The changed round may carry any other loss that is no steeper than the Lipschitz constant."
     return (
         "The changed round carries a constant loss instead, as if nobody had come; two different people in that round "
-        "can be told apart with up to twice this epsilon."
+        "can be told apart with up to twice this epsilon (and a delta larger by a factor of 1 + exp(epsilon))."
     )
 
 
@@ -75,13 +75,17 @@ def _people(plan: Plan) -> list[tuple[str, str]]:
     e, delta = plan.epsilon, plan.delta
     right = (1 + delta / math.exp(e)) / (1 + math.exp(-e))
     sharper = "" if _by_hand(plan) or _theorem(plan) else _sharper(plan, right)
+    known = (
+        "every other round and both things that this round can have been, hold them for equally likely"
+        if plan.neighbors == "replace"
+        else "every other round and what this round holds if it was not left out, hold either for equally likely"
+    )
     return [
         (
             "What that means for the person of one round",
-            "Let somebody know every other round and both things that this round can have been, hold them for equally "
-            f"likely, and guess after seeing all decisions: the guess is right with probability at most {right:.4f}, "
-            f"where a coin would have 0.5{sharper}. A person with k rounds is protected k times less: epsilon "
-            f"{2 * e:g} for two rounds, with a delta of {delta * (1 + math.exp(e)):.3g}.",
+            f"Let somebody know {known}, and guess after seeing all decisions: the guess is right with a chance of at "
+            f"most {right:.4f}, where a coin would have 0.5{sharper}. A person with k rounds is protected k times "
+            f"less: epsilon {2 * e:g} for two rounds, with a delta of {delta * (1 + math.exp(e)):.3g}.",
         )
     ]
 

@@ -152,8 +152,11 @@ class Plan:
             object.__setattr__(self, name, value)
 
     def _fingerprint(self) -> str:
-        """Return everything that a certificate is about, as text."""
-        return repr([getattr(self, name) for name in _CERTIFIED])
+        """Return everything that a certificate is about, as text that is the same in every process."""
+        inner = getattr(self.recipe, "func", self.recipe)
+        made = [getattr(inner, name, None) for name in ("__module__", "__qualname__")]
+        made += [getattr(self.recipe, name, None) for name in ("args", "keywords")]
+        return repr([*(getattr(self, name) for name in _CERTIFIED), made])
 
     def sealed(self) -> Plan:
         """Return the plan marked as a planner's own: an edited copy (`dataclasses.replace`) loses the mark."""
@@ -188,7 +191,11 @@ class Plan:
         if self.horizon is not None:
             raise ValueError(f"only a plan with horizon=None has epochs, got a horizon of {self.horizon}")
         rounds = self.first_epoch * 2 ** integer("k", k, least=0)
-        return replace(self, horizon=rounds) if self.recipe is None else self.recipe(horizon=rounds)
+        if self.recipe is None:
+            return replace(self, horizon=rounds)
+        # What is claimed here is claimed for every epoch, whatever the recipe says.
+        claim = {name: getattr(self, name) for name in ("epsilon", "delta", "neighbors", "adversary")}
+        return replace(self.recipe(horizon=rounds), **claim)
 
     def explain(self) -> str:
         """Say in plain words what is promised, to whom, and under which assumptions."""

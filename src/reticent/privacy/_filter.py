@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from reticent._check import integer
@@ -19,6 +20,8 @@ def allowed(
     plan: Plan, rounds: int, more: int = 1, *, epsilon: float | None = None, delta: float | None = None
 ) -> bool:
     """Say whether `more` rounds after `rounds` keep a run within (epsilon, delta), those of the plan unless given."""
+    if plan.horizon is not None and rounds + more > plan.horizon:
+        return False
     return _beyond(plan, rounds, more, epsilon, delta) is None
 
 
@@ -45,6 +48,7 @@ def require(
     )
 
 
+@lru_cache(maxsize=64)
 def rounds_within(plan: Plan) -> int:
     """Return how many rounds of a private plan stay within the epsilon and delta that it claims, by the accountant.
 
