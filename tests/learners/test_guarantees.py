@@ -97,6 +97,20 @@ def test_batches_budgets_and_clipping_are_in_the_certificate(kind, dim):
     assert switches.max() <= 110
 
 
+@pytest.mark.parametrize("kind", ["drift", "blocks", "constant", "pieces"])
+@pytest.mark.parametrize(("dim", "adversary"), [(1, "adaptive"), (3, "oblivious"), (10, "adaptive")])
+def test_private_plans_keep_their_word(kind, dim, adversary):
+    plan = rt.plan_private(body(dim), T, 1.0, epsilon=4.0, delta=1e-4, adversary=adversary)
+    assert not plan.vacuous
+    regrets, switches, learners = runs(plan, rt.Linear(), rounds(rt.Linear(), kind, dim), seeds=range(20))
+    assert regrets.mean() <= plan.regret_bound
+    assert switches.max() <= plan.budget
+    assert learners[0].spent() <= plan.epsilon
+    regrets, switches, _ = runs(plan, rt.Logistic(), rounds(rt.Logistic(), kind, dim))
+    assert regrets.mean() <= plan.regret_bound
+    assert switches.max() <= plan.budget
+
+
 @pytest.mark.parametrize("dim", [1, 10])
 def test_the_lazy_theorem_holds_and_the_tuned_plan_certifies_ten_times_less(dim):
     horizon, S = 100_000, 3000

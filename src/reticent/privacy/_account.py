@@ -136,8 +136,9 @@ class _Curve:
         self.bound, self.failure = bound, failure
 
     @cached_property
-    def _least(self) -> float:
-        return self._at(lowest(self.bound.delta, self.failure))
+    def _least(self) -> tuple[float, float]:
+        epsilon = lowest(self.bound.delta, self.failure)
+        return epsilon, self._at(epsilon)
 
     def _at(self, epsilon: float) -> float:
         extra = (1 + float(np.exp(min(epsilon, 700.0)))) * self.failure if self.failure else 0.0
@@ -147,7 +148,9 @@ class _Curve:
         value = self._at(epsilon)
         # Convex in exp(epsilon): if it was smaller a little before, the least value lies behind.
         if self.failure and self._at(max(epsilon - 1e-3, 0.0)) < value:
-            value = min(value, self._least)
+            place, least = self._least
+            if place <= epsilon:
+                value = min(value, least)
         return min(1.0, value)
 
     def epsilon(self, delta: float) -> float:

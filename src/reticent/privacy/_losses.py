@@ -56,27 +56,16 @@ class Losses:
         >>> Losses.of([0.05], [1.0]).on_grid(0.1).mass.round(6)
         array([0.487503, 0.512497])
         """
-        first, mass = self._dense(spacing)
-        return _from_dense(first, mass, spacing, self.infinite)
-
-    def times_on_grid(self, other: Losses, spacing: float) -> Losses:
-        """Return the losses of both together, each put on the grid first."""
-        (first, mass), (second, weight) = self._dense(spacing), other._dense(spacing)
-        infinite = self.infinite * (other.mass.sum() + other.infinite) + self.mass.sum() * other.infinite
-        return _from_dense(first + second, np.convolve(mass, weight), spacing, float(infinite))
-
-    def _dense(self, spacing: float) -> tuple[int, Array]:
-        """Return the first place on the grid, and the masses from there on."""
         place = np.floor(self.value / spacing)
         rest = np.clip(self.value - place * spacing, 0.0, spacing)
         up = self.mass * (np.expm1(-rest) / np.expm1(-spacing))
         index = place.astype(np.int64)
         first = int(index.min())
         size = int(index.max()) - first + 2
-        mass: Array = np.zeros(size)
-        mass += np.bincount(index - first, self.mass - up, size)
-        mass += np.bincount(index - first + 1, up, size)
-        return first, mass
+        mass = np.bincount(index - first, self.mass - up, size) + np.bincount(index - first + 1, up, size)
+        kept = mass > 0
+        value = (first + np.arange(size, dtype=np.float64)) * spacing
+        return Losses(value[kept], mass[kept], self.infinite)
 
     def delta(self, mu: float, epsilon: float) -> float:
         """Return the hockey stick at `epsilon` of these losses together with a `mu`-GDP release.
@@ -84,9 +73,3 @@ class Losses:
         With L the loss here and g that of the release, the hockey stick is E (1 - exp(epsilon - L - g))+ under P.
         """
         return self.infinite + float(self.mass @ hockey_stick(mu, epsilon - self.value))
-
-
-def _from_dense(first: int, mass: Array, spacing: float, infinite: float) -> Losses:
-    kept = mass > 0
-    value = (first + np.arange(mass.size, dtype=np.float64)) * spacing
-    return Losses(value[kept], mass[kept], infinite)

@@ -65,9 +65,10 @@ def smallest(delta: Callable[[float], float], goal: float) -> float:
 
 
 def lowest(delta: Callable[[float], float], failure: float) -> float:
-    """Return the epsilon at which `delta(epsilon) + (1 + exp(epsilon)) failure` is least.
+    """Return an epsilon at which `delta(epsilon) + (1 + exp(epsilon)) failure` is least, or hardly before that.
 
-    As a function of exp(epsilon) the sum is convex, so a search by thirds finds it; any epsilon would be valid.
+    As a function of exp(epsilon) the sum is convex, so a search by thirds finds it. The lower end counts: the value
+    at an epsilon holds for all larger ones, and so for all beyond the least place.
     """
     low, high = 0.0, max(-math.log(failure), 0.0) if failure > 0 else math.inf
     if math.isinf(high):
@@ -78,4 +79,4 @@ def lowest(delta: Callable[[float], float], failure: float) -> float:
             high = b
         else:
             low = a
-    return (low + high) / 2
+    return low

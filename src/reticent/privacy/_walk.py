@@ -31,6 +31,8 @@ _TILTS = (0.0, 0.3, 0.6, 0.9)
 _PER_DEVIATION = 64
 # Frequencies at which the characteristic function is below exp(-60) = 1e-26 cannot be seen in double precision.
 _FADED = -60.0
+# The largest tilt: its exponential is a number.
+_STEEP = 700.0
 # Up to so many coins the walk is short enough to be computed point by point where merging is not possible.
 _LONG = 10**6
 
@@ -157,7 +159,10 @@ def _fades(low: float, high: float, count: int, block: int) -> bool:
 
 
 def _log_z(low: float, high: float, t: float) -> float:
-    return math.log1p(high * math.expm1(t) + low * math.expm1(-t))
+    moved = high * math.expm1(t) + low * math.expm1(-t)
+    if moved > -0.5:
+        return math.log1p(moved)
+    return math.log(max(1 - low - high, 0.0) + high * math.exp(t) + low * math.exp(-t))
 
 
 def _mean(low: float, high: float, count: int, t: float) -> float:
@@ -168,7 +173,8 @@ def _mean(low: float, high: float, count: int, t: float) -> float:
 def _end(low: float, high: float, count: int) -> tuple[int, float, float]:
     """Return a place on the right with chance exp(_CUT) at most beyond it, the tilt that has it as mean, that chance.
 
-    By Chernoff's bound: beyond the mean m(t) of the law tilted by t the chance is at most Z(t)^count exp(-t m(t)).
+    By Chernoff's bound: from any place m on the chance is at most Z(t)^count exp(-t m), and m is the mean of the law
+    tilted by t, rounded up. Any t is valid: where chances are so small that it would overflow, the largest will do.
     """
     if high <= 0:
         return 0, 0.0, 0.0
@@ -178,12 +184,12 @@ def _end(low: float, high: float, count: int) -> tuple[int, float, float]:
         return mean < count - 0.5 and count * _log_z(low, high, t) - t * mean > _CUT
 
     small, large = 0.0, 1e-9
-    while short(large):
-        small, large = large, 2 * large
+    while large < _STEEP and short(large):
+        small, large = large, min(2 * large, _STEEP)
     for _ in range(60):
         middle = (small + large) / 2
         small, large = (middle, large) if short(middle) else (small, middle)
-    mean = _mean(low, high, count, large)
-    if math.ceil(mean) >= count:
+    place = math.ceil(_mean(low, high, count, large))
+    if place >= count:
         return count, large, 0.0
-    return math.ceil(mean), large, math.exp(count * _log_z(low, high, large) - large * mean)
+    return place, large, math.exp(min(count * _log_z(low, high, large) - large * place, 0.0))
