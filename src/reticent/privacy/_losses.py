@@ -62,7 +62,9 @@ class Losses:
         index = place.astype(np.int64)
         first = int(index.min())
         size = int(index.max()) - first + 2
-        mass = np.bincount(index - first, self.mass - up, size) + np.bincount(index - first + 1, up, size)
+        mass: Array = np.zeros(size)
+        mass += np.bincount(index - first, self.mass - up, size)
+        mass += np.bincount(index - first + 1, up, size)
         kept = mass > 0
         value = (first + np.arange(size, dtype=np.float64)) * spacing
         return Losses(value[kept], mass[kept], self.infinite)
