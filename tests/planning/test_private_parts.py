@@ -71,7 +71,7 @@ def test_plain_words_for_a_private_plan() -> None:
         "Epsilon = 1 and delta = 1e-06 (by the accountant)",
         "exp(1) = 2.72 times as likely",
         "chosen by somebody who watches the decisions",
-        "right with probability at most 0.7311",
+        "right with a chance of at most 0.7311",
         "by the accountant's whole curve",
         f"never more than {plan.budget:,} times in all",
         "no steeper on the domain than 2",

@@ -167,7 +167,7 @@ def print_table(runs: dict[str, list[Run]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    heads = ("problem and learner", "switches", "planned", "mean loss", "regret a round", "certified", "privacy", "s")
+    heads = ("problem and learner", "switches", "expected", "mean loss", "regret a round", "certified", "privacy", "s")
     table = Table(title="Regret against the best fixed decision in hindsight; certified: its bound, in expectation")
     for head in heads:
         table.add_column(head, justify="left" if head in ("problem and learner", "privacy") else "right")
