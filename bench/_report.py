@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import os
 import platform
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -82,3 +84,51 @@ def write(out: Path, markdown: str, data: dict[str, Any]) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(markdown.rstrip() + "\n")
     out.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n")
+
+
+def peak_memory() -> int:
+    """Return the largest resident size of this process so far in bytes.
+
+    From the system's account of this program where there is one: getrusage counts the parent's size in.
+    """
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    import resource
+
+    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return size if sys.platform == "darwin" else 1024 * size
+
+
+def section_parser(about: str, script: str, sections: Collection[str], quick: str) -> argparse.ArgumentParser:
+    """Return the command line of a script whose report has sections that can be run again one by one."""
+    source = Path(script)
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--out", type=Path, default=source.parent / "results" / f"{source.stem}.md")
+    parser.add_argument("--only", nargs="+", choices=sections, help="sections to run again; others stay as they are")
+    return parser
+
+
+def run_sections(
+    args: argparse.Namespace,
+    sections: Mapping[str, tuple[Callable[[bool], Any], Any]],
+    packages: Sequence[str],
+    report: Callable[[dict[str, Any]], str],
+) -> None:
+    """Run the sections, all or those asked for, and write the report after each."""
+    kept = args.out.with_suffix(".json")
+    results: dict[str, Any] = {"quick": args.quick, "facts": facts(*packages)}
+    if args.only and kept.exists():
+        old = json.loads(kept.read_text())
+        results = old if old["quick"] == args.quick else results
+    begin = time.perf_counter()
+    for name in args.only or sections:
+        say(f"{name} ({time.perf_counter() - begin:.0f} s so far)")
+        results[name] = sections[name][0](args.quick)
+        results.setdefault("runs", {})[name] = facts()["date"]
+        write(args.out, report(results), results)
+    say(f"wrote {args.out.name} in {time.perf_counter() - begin:.0f} s")

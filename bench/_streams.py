@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -69,20 +67,3 @@ def features(kind: str, count: int, d: int, rng: np.random.Generator) -> np.ndar
 def inside_slope(dim: int) -> float:
     """Return the slope of the label model: 4 where the regulariser then keeps the mode inside the ball, else 1."""
     return 4.0 if dim >= 10 else 1.0
-
-
-def peak_memory() -> int:
-    """Return the largest resident size of this process so far in bytes.
-
-    From the system's account of this program where there is one: getrusage counts the parent's size in.
-    """
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM"):
-                return 1024 * int(line.split()[1])
-    except OSError:
-        pass
-    import resource
-
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return size if sys.platform == "darwin" else 1024 * size

@@ -12,7 +12,6 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # beside another busy process two threads of OpenBLAS can be 40 times slower
 
 import argparse
-import json
 import math
 import signal
 import subprocess
@@ -20,13 +19,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import reticent as rt
-from _report import facts, facts_markdown, figure, say, table, write
+from _report import facts_markdown, figure, peak_memory, run_sections, say, section_parser, table
 from _streams import BETA, LAM, Stream, inside_slope
 
 Cell = dict[str, Any]
@@ -331,23 +329,6 @@ def run_memory(quick: bool) -> list[Cell]:
         )
         say(f"  {loss}: {used / raw:.2f} times the raw data at the peak")
     return cells
-
-
-def peak_memory() -> int:
-    """Return the largest resident size so far in bytes.
-
-    From the system's account of this program where there is one: getrusage counts the parent's size in.
-    """
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM"):
-                return 1024 * int(line.split()[1])
-    except OSError:
-        pass
-    import resource
-
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return size if sys.platform == "darwin" else 1024 * size
 
 
 def memory_child(loss: str, t: int) -> None:
@@ -669,35 +650,15 @@ def report(results: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="short pasts, a few minutes")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "draws.md")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, help="sections to run again; others stay as they are")
-    parser.add_argument("--memory", nargs=2, metavar=("LOSS", "ROUNDS"), help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
 def main() -> None:
     """Run the sections and write the report after each."""
-    args = arguments()
+    parser = section_parser(__doc__, __file__, SECTIONS, "short pasts, a few minutes")
+    parser.add_argument("--memory", nargs=2, metavar=("LOSS", "ROUNDS"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
     if args.memory:
         memory_child(args.memory[0], int(args.memory[1]))
         return
-    kept = args.out.with_suffix(".json")
-    packages = ("numpy", "numba", "jax", "blackjax", "emcee", "reticent")
-    results: dict[str, Any] = {"quick": args.quick, "facts": facts(*packages)}
-    if args.only and kept.exists():
-        old = json.loads(kept.read_text())
-        results = old if old["quick"] == args.quick else results
-    begin = time.perf_counter()
-    for name in args.only or SECTIONS:
-        say(f"{name} ({time.perf_counter() - begin:.0f} s so far)")
-        results[name] = SECTIONS[name][0](args.quick)
-        results.setdefault("runs", {})[name] = facts()["date"]
-        write(args.out, report(results), results)
-    say(f"wrote {args.out.name} in {time.perf_counter() - begin:.0f} s")
+    run_sections(args, SECTIONS, ("numpy", "numba", "jax", "blackjax", "emcee", "reticent"), report)
 
 
 if __name__ == "__main__":

@@ -11,19 +11,16 @@ import os
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # beside another busy process two threads of OpenBLAS can be 40 times slower
 
-import argparse
-import json
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import reticent as rt
-from _report import facts, facts_markdown, figure, say, table, write
+from _report import facts_markdown, figure, run_sections, say, section_parser, table
 
 Cell = dict[str, Any]
 
@@ -478,30 +475,11 @@ def report(results: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="short runs, less than a minute")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "lazy.md")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, help="sections to run again; others stay as they are")
-    return parser.parse_args()
-
-
 def main() -> None:
     """Run the sections and write the report after each."""
-    args = arguments()
-    kept = args.out.with_suffix(".json")
-    results: dict[str, Any] = {"quick": args.quick, "facts": facts("numpy", "scipy", "numba", "reticent")}
-    if args.only and kept.exists():
-        old = json.loads(kept.read_text())
-        results = old if old["quick"] == args.quick else results
-    begin = time.perf_counter()
-    for name in args.only or SECTIONS:
-        say(f"{name} ({time.perf_counter() - begin:.0f} s so far)")
-        results[name] = SECTIONS[name][0](args.quick)
-        results.setdefault("runs", {})[name] = facts()["date"]
-        write(args.out, report(results), results)
-    say(f"wrote {args.out.name} in {time.perf_counter() - begin:.0f} s")
+    parser = section_parser(__doc__, __file__, SECTIONS, "short runs, less than a minute")
+    args = parser.parse_args()
+    run_sections(args, SECTIONS, ("numpy", "scipy", "numba", "reticent"), report)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # beside another busy process two threads of OpenBLAS can be 40 times slower
 
 import argparse
-import json
 import math
 import pickle
 import subprocess
@@ -21,7 +20,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,8 +28,8 @@ _BEGIN = time.perf_counter()
 import reticent as rt
 
 IMPORTED = time.perf_counter() - _BEGIN  # seconds
-from _report import facts, facts_markdown, figure, say, table, write
-from _streams import BETA, LAM, Stream, features, peak_memory
+from _report import facts_markdown, figure, peak_memory, run_sections, say, section_parser, table
+from _streams import BETA, LAM, Stream, features
 
 Cell = dict[str, Any]
 
@@ -692,38 +690,19 @@ def report(results: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="short runs, two minutes")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "learner.md")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, help="sections to run again; others stay as they are")
-    parser.add_argument("--memory", nargs=2, metavar=("LOSS", "ROUNDS"), help=argparse.SUPPRESS)
-    parser.add_argument("--first", metavar="LOSS", help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
 def main() -> None:
     """Run the sections and write the report after each."""
-    args = arguments()
+    parser = section_parser(__doc__, __file__, SECTIONS, "short runs, two minutes")
+    parser.add_argument("--memory", nargs=2, metavar=("LOSS", "ROUNDS"), help=argparse.SUPPRESS)
+    parser.add_argument("--first", metavar="LOSS", help=argparse.SUPPRESS)
+    args = parser.parse_args()
     if args.memory:
         memory_child(args.memory[0], int(args.memory[1]))
         return
     if args.first:
         first_child(args.first)
         return
-    kept = args.out.with_suffix(".json")
-    results: dict[str, Any] = {"quick": args.quick, "facts": facts("numpy", "numba", "river", "reticent")}
-    if args.only and kept.exists():
-        old = json.loads(kept.read_text())
-        results = old if old["quick"] == args.quick else results
-    begin = time.perf_counter()
-    for name in args.only or SECTIONS:
-        say(f"{name} ({time.perf_counter() - begin:.0f} s so far)")
-        results[name] = SECTIONS[name][0](args.quick)
-        results.setdefault("runs", {})[name] = facts()["date"]
-        write(args.out, report(results), results)
-    say(f"wrote {args.out.name} in {time.perf_counter() - begin:.0f} s")
+    run_sections(args, SECTIONS, ("numpy", "numba", "river", "reticent"), report)
 
 
 if __name__ == "__main__":
