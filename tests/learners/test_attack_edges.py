@@ -66,6 +66,8 @@ def test_huge_whole_numbers_are_refused_by_name():
     with pytest.raises(ValueError, match="fit into double precision"):
         learner.observe([1.0], 10**400)
     with pytest.raises(ValueError, match="fit into double precision"):
+        learner.observe([10**400], 1.0)
+    with pytest.raises(ValueError, match="fit into double precision"):
         learner.observe_many([[1.0]], [10**400])
 
 

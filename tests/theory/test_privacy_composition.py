@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from grid import Grid
 from scipy.special import ndtr, ndtri
 
 Pair = tuple[tuple[float, ...], tuple[float, ...]]
@@ -155,22 +156,12 @@ def test_blocks_of_the_game_may_be_composed() -> None:
 # --- the mechanism: an interval, two and three coins -----------------------------------------------------------------
 
 
-class Mechanism:
+class Mechanism(Grid):
     """P-COMW on a fine grid of [-R, R], b = 1 and M = 1, and the best adaptive adversary from finitely many losses."""
 
     def __init__(self, beta: float, lam: float, phi: float, p: float, radius: float = 1.0, points: int = 60) -> None:
-        self.x = radius * ((np.arange(points) + 0.5) / points * 2 - 1)
-        self.beta, self.lam, self.phi, self.p = beta, lam, phi, p
+        super().__init__(beta, lam, phi, p, radius, points)
         self.losses = [self.x, -self.x, np.abs(self.x - radius / 3), 0 * self.x]
-
-    def law(self, total: np.ndarray) -> np.ndarray:
-        v = -self.beta * (total + self.lam * self.x**2 / 2)
-        w = np.exp(v - v.max())
-        return w / w.sum()
-
-    def stay(self, loss: np.ndarray, mu: np.ndarray) -> np.ndarray:
-        ratio = np.exp(self.beta * (loss[None, :] - loss[:, None])) / self.phi
-        return (1 - self.p) * np.clip(ratio, self.phi**-2, 1) @ mu
 
     def step(
         self,

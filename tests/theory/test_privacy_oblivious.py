@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from grid import Grid
 from scipy.special import ndtr
 
 NODES = np.linspace(-9, 9, 3001)  # the integrand has kinks: a plain fine grid
@@ -41,21 +42,12 @@ def ternary(p: float, eta: float) -> tuple[tuple[float, ...], tuple[float, ...]]
     return (low, high, 1 - low - high), (high, low, 1 - low - high)
 
 
-class Stream:
+class Stream(Grid):
     """P-COMW with b = 1, M = 1 on a grid of [-R, R]; losses are arrays, one pair of them differs."""
 
     def __init__(self, beta: float, lam: float, phi: float, p: float, radius: float, points: int = 240) -> None:
-        self.x = radius * ((np.arange(points) + 0.5) / points * 2 - 1)
-        self.beta, self.lam, self.phi, self.p, self.wide = beta, lam, phi, p, 2 * radius
-
-    def law(self, total: np.ndarray) -> np.ndarray:
-        v = -self.beta * (total + self.lam * self.x**2 / 2)
-        w = np.exp(v - v.max())
-        return w / w.sum()
-
-    def stay(self, loss: np.ndarray, mu: np.ndarray) -> np.ndarray:
-        ratio = np.exp(self.beta * (loss[None, :] - loss[:, None])) / self.phi
-        return (1 - self.p) * np.clip(ratio, self.phi**-2, 1) @ mu
+        super().__init__(beta, lam, phi, p, radius, points)
+        self.wide = 2 * radius
 
     def onward(self, at: np.ndarray, alpha: np.ndarray, later: list[np.ndarray], worlds: list[np.ndarray], budget: int):
         """The hockey stick of the rest, for fixed later losses, from each (x, alpha)."""

@@ -12,9 +12,9 @@ from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss
 from reticent.losses._label import Label
 from reticent.losses._limit import SLACK, slope_cap
+from reticent.losses._margins import LEAST_SQUARE
 
 _CAPACITY = 4096  # rounds, which then go on together
-_LEAST = 1e-270  # squares below this have underflowed in part
 _LARGE = 1e300  # targets below this cannot overflow when an offset is taken away
 _FLOATS = np.dtype(np.float64)
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_)
@@ -40,7 +40,7 @@ class Inbox:
         self.reach = domain.radius + float(np.linalg.norm(domain.center))
         # Squares outside this range have lost digits, or more; the full check knows better.
         most = min(lipschitz * (1 + 0.5 * SLACK) / self.cap, 1e150) ** 2
-        self.most = most if most >= _LEAST and math.isfinite(self.cap) else -1.0
+        self.most = most if most >= LEAST_SQUARE and math.isfinite(self.cap) else -1.0
         self.capacity = 0 if isinstance(loss, Custom) else _CAPACITY
         self._make_room()
 
@@ -80,7 +80,7 @@ class Inbox:
                 return False
             self.targets[count] = target
         # Written so that a NaN is not plainly good.
-        if not _LEAST <= square <= self.most and not self._gentle(place, square, target):
+        if not LEAST_SQUARE <= square <= self.most and not self._gentle(place, square, target):
             return False
         self.count = count + 1
         return True
@@ -88,14 +88,14 @@ class Inbox:
     def _converted(self, features: Any) -> Array | None:
         try:
             array = np.asarray(features, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
         if array.shape == () and self.shape == (1,):
             return array.reshape(1)
         return array if array.shape == self.shape else None
 
     def _gentle(self, row: Array, square: float, target: float) -> bool:
-        if math.isfinite(self.cap) or not square >= _LEAST:
+        if math.isfinite(self.cap) or not square >= LEAST_SQUARE:
             return not row.any()
         norm = math.sqrt(square)
         return norm * (norm * self.reach + abs(target)) <= self.limit

@@ -239,16 +239,20 @@ class PCOMW:
 
     def _start_epoch(self, number: int, before: int = 0) -> None:
         """Start from nothing with the plan of this epoch (docs/theory.md, P8)."""
-        plan = self.plan
-        if plan.horizon is None:
-            now = plan.epoch(number)
+        from reticent.privacy import require, rounds_within
+
+        now, length, last = self.plan, NEVER, NEVER
+        if now.horizon is None:
+            now = now.epoch(number)
             length = now.horizon or NEVER
-        else:
-            now, length = plan, NEVER
-        last = _rounds_within(now, whole=plan.horizon is None) if now.private else NEVER
+            if now.private:
+                require(now, 0, length)  # what is claimed must hold for the whole epoch
+        elif now.private:
+            # The horizon, unless the plan claims less than it spends. Plans without a claim go on beyond theirs.
+            last = rounds_within(now)
         walk = new_walk(now, self.loss, self._rng, *self._options, length)
         self._now, self._walk, self._epoch, self._length = now, walk, number, length
-        self._before, self._last = before, last if plan.horizon is not None else NEVER
+        self._before, self._last = before, last
 
     def _stand(self) -> None:
         """Bring what the caller sees up to date with the walk."""
@@ -262,18 +266,6 @@ class PCOMW:
         """Pickle with nothing in the inbox; the state is as secret as the data."""
         self._flush()
         return dict(vars(self))
-
-
-def _rounds_within(plan: Plan, whole: bool) -> int:
-    """Return how many rounds a private plan covers: its horizon, unless it claims less than it spends.
-
-    Plans without a claim go on, beyond what their certificate covers. Of an epoch the `whole` must be covered.
-    """
-    from reticent.privacy import require, rounds_within
-
-    if whole and plan.horizon is not None:
-        require(plan, 0, plan.horizon)
-    return rounds_within(plan)
 
 
 @lru_cache(maxsize=256)

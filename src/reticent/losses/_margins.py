@@ -9,6 +9,7 @@ import numpy as np
 from reticent._check import Array
 from reticent.losses._rows import Charted, Rows
 
+LEAST_SQUARE = 1e-270  # sums of squares below this may have lost parts to underflow
 _CHUNK = 1 << 19  # numbers looked at together, so that a long memory map needs little memory
 
 
@@ -21,7 +22,7 @@ def norms(vectors: Array) -> Array:
     with np.errstate(over="ignore", under="ignore"):
         squares: Array = np.einsum("ij,ij->i", vectors, vectors)
         result: Array = np.sqrt(squares)
-        doubtful = np.flatnonzero((squares < 1e-270) | ~np.isfinite(squares))
+        doubtful = np.flatnonzero((squares < LEAST_SQUARE) | ~np.isfinite(squares))
         if doubtful.size:
             rows = vectors[doubtful]
             largest = np.abs(rows).max(axis=1, initial=0.0)

@@ -122,9 +122,10 @@ def audit(
     >>> 0.5 < found.ratio < 1, found.violated
     (True, False)
     """
-    if delta is None and plan.delta is None:
+    wanted = plan.delta if delta is None else delta
+    if wanted is None:
         raise ValueError("delta must be given for a plan that claims no privacy, got None; 0.01 needs the fewest runs")
-    small = check_delta(plan.delta if delta is None else delta)  # type: ignore[arg-type]
+    small = check_delta(wanted)
     level = real("confidence", confidence)
     if not 0.5 <= level < 1:
         raise ValueError(f"confidence must be at least 0.5 and less than 1, got {confidence!r}; 0.95 is usual")

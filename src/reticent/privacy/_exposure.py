@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reticent._check import integer
@@ -87,7 +87,7 @@ def exposure(plan: Plan, rounds: int | None = None) -> Exposure:
         clip=clip,
         # With one auxiliary draw the lower clip loses exactly 1/phi of what the upper one does (P4a).
         clip_low=clip / plan.phi if plan.draws == 1 else clip,
-        slip=_slip(plan, coins) if plan.adversary == "oblivious" else 0.0,
+        slip=_slip(plan, rounds) if plan.adversary == "oblivious" else 0.0,
     )
 
 
@@ -106,8 +106,10 @@ def _clip(plan: Plan) -> float:
     return Switching(plan).clip
 
 
-def _slip(plan: Plan, coins: int) -> float:
+def _slip(plan: Plan, rounds: int) -> float:
     """Return the chance that any draw is not what an exact draw would have been (docs/theory.md, P7)."""
-    looked = -(1 - plan.p) * math.expm1(-2 * math.log(plan.phi))
-    draws = 1 + coins * (plan.p + looked * (plan.draws + 1))
-    return min(1.0, math.erf(plan.distance / math.sqrt(8)) * draws)
+    if plan.distance == 0:
+        return 0.0
+    from reticent.planning._switching import Switching
+
+    return Switching(replace(plan, horizon=max(rounds, 1))).failure
