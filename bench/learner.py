@@ -620,8 +620,7 @@ d = {DIM}, the rates of section 1 and no budget, ten blocks a run. Draws grow wi
 number per coin is fixed. (Linear losses are drawn inside compiled code, which does not count.) Cost
 per round does not grow for logistic and linear losses up to a million rounds. It does for the absolute loss: after a
 dear start, the last tenth of a million rounds costs many times that of 1e5, as each draw needs more proposals
-(bench/results/draws.md). Beyond a million, the logistic run can stall once the mode reaches the boundary of the ball
-(seen near 2.6e6 rounds with this stream: 35 CPU seconds for 250,000 rounds, in finding the mode; not in every run).
+(bench/results/draws.md).
 
 {table(heads, rows, text=1)}"""
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import reticent as rt
+from reticent.gibbs._history import RowHistory
 
 PRIVATE = {"beta": 0.015, "lam": 18_000.0}  # parameters of a private plan
 
@@ -95,3 +96,13 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 def test_a_million_rows_take_little_more_than_themselves(loss):
     done = subprocess.run([sys.executable, "-c", MEMORY.format(loss=loss)], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 2.5 * 80e6
+
+
+def test_a_mode_on_the_boundary_is_found_in_a_few_passes(monkeypatch):
+    """Steps that still descend at the boundary must stand: cutting them took hundreds of passes over the past."""
+    passes, inner = [], RowHistory.derivatives
+    monkeypatch.setattr(RowHistory, "derivatives", lambda history, x: passes.append(1) or inner(history, x))
+    measure = rt.Gibbs(rt.Ball(3), rt.Logistic(), beta=0.5, lam=1.0)
+    measure.observe_many(np.tile([0.9, 0.0, 0.0], (5000, 1)), np.ones(5000))
+    assert measure.draw(0).point[0] > 0.9
+    assert 1 <= len(passes) <= 12
