@@ -3,7 +3,7 @@
 from reticent import privacy
 from reticent._errors import WorkLimitError
 from reticent._random import generator
-from reticent.domains import Ball, Box, Interval, Polytope, Simplex
+from reticent.domains import Ball, Box, Experts, Interval, Polytope, Simplex
 from reticent.gibbs import Draw, Gibbs
 from reticent.learners import PCOMW, Trace
 from reticent.losses import Absolute, Custom, Hinge, Huber, Linear, Logistic, Pinball, Squared
@@ -16,6 +16,7 @@ __all__ = [
     "Box",
     "Custom",
     "Draw",
+    "Experts",
     "Gibbs",
     "Hinge",
     "Huber",

@@ -117,7 +117,7 @@ def walk(kind, plan, seed, rows, sizes, length=NEVER):
     measure = Gibbs(plan.domain, rt.Linear(), plan.beta, plan.lam, lipschitz=plan.lipschitz, distance=plan.distance)
     made, changes = kind(plan, measure, np.random.default_rng(seed), "auxiliary", length), []
     first = made.u.copy()
-    (part,) = measure.prepare(rows)
+    (part,) = measure.gate.prepare(rows)
     for start in range(0, len(rows), sizes):
         made.take(part[start : start + sizes], changes)
     return np.vstack([first, *(u for _, u in changes)]), [place for place, _ in changes], made

@@ -1,10 +1,11 @@
-"""Convex bodies that decisions are taken from."""
+"""Convex bodies, and finite sets, that decisions are taken from."""
 
 from reticent.domains._ball import Ball
 from reticent.domains._base import Domain
 from reticent.domains._box import Box
+from reticent.domains._experts import Experts
 from reticent.domains._interval import Interval
 from reticent.domains._polytope import Polytope
 from reticent.domains._simplex import Simplex
 
-__all__ = ["Ball", "Box", "Domain", "Interval", "Polytope", "Simplex"]
+__all__ = ["Ball", "Box", "Domain", "Experts", "Interval", "Polytope", "Simplex"]

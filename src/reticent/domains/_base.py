@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from reticent._check import Array, integer, matrix, positive, vector
 from reticent._errors import WorkLimitError
+from reticent._norms import norms
 from reticent._random import Seed, generator
 from reticent.domains._body import Body, read_only
 
@@ -24,6 +25,9 @@ class Domain(ABC):
     >>> Simplex(3).dim, Simplex(3).chart_dim
     (3, 2)
     """
+
+    finite: ClassVar[bool] = False
+    """Whether decisions are single points, with nothing between them."""
 
     def __init__(self, center: Array, *, radius: float, diameter: float, chart_dim: int | None = None) -> None:
         """Record the facts that every body has; `chart_dim` is that of `center` unless given."""
@@ -181,6 +185,15 @@ class Domain(ABC):
         # Row by row, so that a row's offset does not depend on the rows beside it, to the last bit.
         offsets: Array = (checked * self._center).sum(axis=1) if self._center.any() else np.zeros(len(checked))
         return self._pull(checked), offsets
+
+    def lengths(self, vectors: Array) -> Array:
+        """Return the Lipschitz constant of each linear function `vectors[i] @ u` in the chart: its length.
+
+        >>> from reticent.domains import Ball
+        >>> Ball(2).lengths(np.array([[3.0, 4.0]]))
+        array([5.])
+        """
+        return norms(vectors)
 
     def __eq__(self, other: object) -> bool:
         """Say whether `other` is a body of the same type with the same parameters."""

@@ -12,10 +12,10 @@ from reticent._errors import WorkLimitError
 from reticent._random import Seed, generator
 from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss, Squared
+from reticent.losses._gate import Gate
 
 from ._draw import Draw
 
-_BLOCK = 1 << 15  # rows prepared together: bounds temporary memory when a block is mapped from disk
 _FEW = 256  # rounds up to which a kinked sum is simply evaluated
 _TRIES = 20_000  # exact proposals before a draw without a fixed method turns to the certified chain
 
@@ -60,16 +60,15 @@ class Gibbs:
         of draws that are not exact, as a GDP number, and 0 allows exact draws only; `limit` is the most proposals that
         one draw may take.
         """
-        if not isinstance(domain, Domain):
-            raise ValueError(f"domain must be one of the bodies of reticent.domains, got {domain!r}")
+        if not isinstance(domain, Domain) or domain.finite:
+            raise ValueError(f"domain must be one of the convex bodies of reticent.domains, got {domain!r}")
         if not isinstance(loss, Loss):
             raise ValueError(f"loss must be one of the losses of reticent.losses, got {loss!r}")
         self.domain, self.loss = domain, loss
         self.beta, self.lam = positive("beta", beta), positive("lam", lam, zero=True)
         self.lipschitz = None if lipschitz is None else positive("lipschitz", lipschitz)
-        if on_steep not in ("raise", "clip"):
-            raise ValueError(f'on_steep must be "raise" or "clip", got {on_steep!r}')
         self.on_steep = on_steep
+        self.gate = Gate(domain, loss, self.lipschitz, on_steep)
         self.distance = positive("distance", distance, zero=True)
         self.limit = integer("limit", limit, least=1)
         self._history = self._new_history()
@@ -128,7 +127,7 @@ class Gibbs:
 
         A round that is refused leaves the measure as it was.
         """
-        for rows in self.prepare_one(*row):
+        for rows in self.gate.prepare_one(*row):
             self.add(rows)
 
     def observe_many(self, *block: Any) -> None:
@@ -136,47 +135,12 @@ class Gibbs:
 
         Arrays may be mapped from disk: they are read in parts. If any round is refused, none is added.
         """
-        for rows in self.prepare(*block):
+        for rows in self.gate.prepare(*block):
             self.add(rows)
 
-    def prepare_one(self, *row: Any) -> list[Any]:
-        """Return one round, checked, as `prepare` does."""
-        if isinstance(self.loss, Custom):
-            row = ([row[0]],) if len(row) == 1 else row
-        elif row and np.ndim(row[0]) > 1:
-            raise ValueError(f"observe takes one round, got an array of shape {np.shape(row[0])}; use observe_many")
-        elif self.domain.dim == 1 and row and np.size(row[0]) != 1:
-            raise ValueError(f"observe takes one round, got {np.size(row[0])} numbers; use observe_many")
-        return self.prepare(*row)
-
-    def prepare(self, *block: Any) -> list[Any]:
-        """Return a block of rounds, checked, as parts ready for `add`; nothing is recorded."""
-        if len(block) != len(self.loss.data):
-            raise ValueError(
-                f"rounds of {self.loss!r} must be given as ({', '.join(self.loss.data)}), got {len(block)} arguments"
-            )
-        parts = [
-            self.loss.prepare(self.domain, *part, lipschitz=self.lipschitz, on_steep=self.on_steep)
-            for part in self._parts(block)
-        ]
-        if isinstance(self.loss, Custom):
-            for part in parts:
-                self._history.look(part)
-        return parts
-
     def add(self, rows: Any) -> None:
-        """Add rounds that `prepare` has returned, or a part of them."""
+        """Add rounds that `gate.prepare` has returned, or a part of them."""
         self._history.add(rows)
-
-    def _parts(self, block: tuple[Any, ...]) -> Any:
-        """Cut a long block of arrays into parts; anything else goes through as it is, to be checked whole."""
-        arrays = [a for a in block if isinstance(a, np.ndarray) and a.ndim > 0]
-        lengths = {len(a) for a in arrays}
-        single = self.domain.dim > 1 and bool(arrays) and arrays[0].ndim == 1
-        if len(arrays) != len(block) or len(lengths) != 1 or max(lengths) <= _BLOCK or single:
-            return iter([block])
-        size = lengths.pop()
-        return ([a[i : i + _BLOCK] for a in block] for i in range(0, size, _BLOCK))
 
     def log_density(self, x: ArrayLike) -> float:
         """Return the logarithm of the density at x, up to a constant; -inf outside the domain.

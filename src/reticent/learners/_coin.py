@@ -11,8 +11,7 @@ from reticent._check import Array
 from reticent.gibbs import Gibbs
 from reticent.planning import Plan
 
-NEVER = 1 << 62
-"""A round that never comes."""
+from ._learner import NEVER
 
 
 class Toss(NamedTuple):

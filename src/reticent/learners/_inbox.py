@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from reticent._check import Array
+from reticent._norms import LEAST_SQUARE
 from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss
 from reticent.losses._label import Label
 from reticent.losses._limit import SLACK, slope_cap
-from reticent.losses._margins import LEAST_SQUARE
 
 _CAPACITY = 4096  # rounds, which then go on together
 _LARGE = 1e300  # targets below this cannot overflow when an offset is taken away
@@ -40,7 +40,9 @@ class Inbox:
         self.reach = domain.radius + float(np.linalg.norm(domain.center))
         # Squares outside this range have lost digits, or more; the full check knows better.
         most = min(lipschitz * (1 + 0.5 * SLACK) / self.cap, 1e150) ** 2
-        self.most = most if most >= LEAST_SQUARE and math.isfinite(self.cap) else -1.0
+        # On a finite set the limit is on the range of a row, which its norm does not bound.
+        known = most >= LEAST_SQUARE and math.isfinite(self.cap) and not domain.finite
+        self.most = most if known else -1.0
         self.capacity = 0 if isinstance(loss, Custom) else _CAPACITY
         self._make_room()
 

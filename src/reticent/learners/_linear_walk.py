@@ -11,8 +11,10 @@ from reticent._kernel import kernel
 from reticent.domains._gauss import draw_isotropic
 from reticent.losses import Rows
 
-from ._coin import NEVER, AuxiliaryCoin, Toss
-from ._walk import Changes, Walk
+from ._changes import Changes
+from ._coin import AuxiliaryCoin, Toss
+from ._learner import NEVER
+from ._walk import Walk
 
 _CHANGES = 1024  # that one call of the kernel can report
 
@@ -91,7 +93,7 @@ class LinearWalk(Walk):
             places, points = np.empty(_CHANGES, dtype=np.int64), np.empty((_CHANGES, self.u.size))
             self.torn = True
             taken, count = self._play(rows.vectors[start:], places, points)
-            changes += [(int(place), point) for place, point in zip(places[:count], points[:count], strict=True)]
+            changes.add_many(places[:count], points[:count])
             start += taken
             self.done, self.due, _, self.spent = (int(count) for count in self._counts)
             self.torn = False

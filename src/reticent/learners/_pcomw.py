@@ -6,22 +6,16 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from reticent._check import Array
-from reticent._random import Seed, generator
-from reticent.domains._body import read_only
-from reticent.gibbs import Gibbs
+from reticent._random import Seed
 from reticent.losses import Loss
 from reticent.planning import Plan
 
-from ._coin import NEVER
-from ._inbox import Inbox
-from ._trace import Trace
-from ._walk import COINS, Changes, new_walk
+from ._changes import Changes
+from ._learner import NEVER, Learner
+from ._walk import COINS, new_walk
 
 
-class PCOMW:
+class PCOMW(Learner):
     """A learner whose decisions are draws from the Gibbs measure of the past, kept as long as a coin allows.
 
     At the end of every full batch of `plan.batch` rounds a coin decides whether the decision stays: a forced switch
@@ -44,6 +38,8 @@ class PCOMW:
     (1000, True, True)
     """
 
+    _or_else = ", or horizon=None if its length is unknown"
+
     def __init__(
         self, plan: Plan, loss: Loss, seed: Seed = None, *, coin: str = "auxiliary", on_steep: str = "raise"
     ) -> None:
@@ -59,28 +55,13 @@ class PCOMW:
             raise ValueError(f"coin must be one of {', '.join(COINS)}, got {coin!r}")
         if coin == "ratio" and plan.private:
             raise ValueError('coin must be "auxiliary" for a private plan, got "ratio", which is not certified')
-        self.plan, self.loss = plan, loss
-        self._options = coin, on_steep
-        self._rng = generator(seed)
-        self._switches = 0
-        self._rounds = 0  # taken from the caller: those in the inbox included
+        self._coin = coin
         self._before = 0  # rounds before the present epoch
-        # Only checks rounds; each epoch has a measure of its own.
-        self._gate = Gibbs(plan.domain, loss, plan.beta, plan.lam, lipschitz=plan.lipschitz, on_steep=on_steep)
-        self._inbox = Inbox(plan.domain, loss, plan.lipschitz)
         self._past: list[Plan] = []  # plans of the epochs that are over
+        super().__init__(plan, loss, seed, on_steep=on_steep)
+
+    def _begin(self) -> None:
         self._start_epoch(0)
-        self._stand()
-
-    @property
-    def decision(self) -> Array:
-        """The decision in play: a point of the domain (read-only)."""
-        return self._x
-
-    @property
-    def rounds(self) -> int:
-        """The number of rounds observed."""
-        return self._rounds
 
     @property
     def switches(self) -> int:
@@ -90,7 +71,7 @@ class PCOMW:
     @property
     def frozen(self) -> bool:
         """Whether the budget is spent, so that the decision stays: for good, or until the next epoch."""
-        return self._walk.frozen
+        return bool(self._walk.frozen)
 
     @property
     def budget_left(self) -> int | None:
@@ -106,13 +87,12 @@ class PCOMW:
         """
         from reticent.privacy import spent
 
-        level = self.plan.delta if delta is None else delta
-        if level is None:
-            raise ValueError("delta must be given for a plan that makes no privacy claim, got None")
+        level = self._level(delta)
         rounds, now = self._rounds - self._before, self._now
         if now.horizon is not None and rounds > now.horizon:
             now = replace(now, horizon=rounds)  # a plan without a claim may go on beyond its horizon
-        return max([*(_certificate(plan, level) for plan in self._past), spent(now, rounds).epsilon(level)])
+        now_spent: float = spent(now, rounds).epsilon(level)
+        return max([*(_certificate(plan, level) for plan in self._past), now_spent])
 
     @property
     def epoch(self) -> int:
@@ -128,83 +108,18 @@ class PCOMW:
         epoch = f", epoch {self._epoch}" if self.plan.horizon is None else f" of {self.plan.horizon}"
         return f"<PCOMW {self.loss!r}: {self._rounds} rounds{epoch}, {self._switches} switches, {budget}{frozen}>"
 
-    def observe(self, *row: Any) -> None:
-        """Take one round: a gradient for `Linear`, (features, target) or one object for the others.
-
-        A round that is refused leaves the learner as it was.
-        """
-        if self._rounds >= self._last or self._walk.torn:
-            self._refuse(1)
-        if self._inbox.push(row):
-            self._rounds += 1
-            if self._rounds >= self._wake:
-                self._flush()
-            return
-        # Not plainly good: the full check, before anything changes.
-        parts = self._gate.prepare_one(*row)
-        self._flush()
-        self._take(parts)
-
-    def observe_many(self, *block: Any) -> Trace:
-        """Take a block of rounds, with the same result to the last bit as one at a time, and return its trace.
-
-        If any round is refused, none is taken. Arrays may be mapped from disk; the trace refers to them.
-        """
-        self._flush()
-        parts = self._gate.prepare(*block)
-        count = sum(len(part) for part in parts)
-        first = self._rounds
-        if count > self._last - first or self._walk.torn:
-            self._refuse(count)
-        begin = first, self._walk.u
-        try:
-            return self._record(block, parts, first, [begin, *self._take(parts)])
-        except BaseException as error:
-            error.add_note(f"{self._rounds - first} of the {count} rounds of this block had been taken in.")
-            raise
-
-    def _record(self, block: tuple[Any, ...], parts: list[Any], first: int, changes: Changes) -> Trace:
-        u = np.array([change[1] for change in changes])
-        return Trace.record(
-            self.plan.domain,
-            self.loss,
-            lipschitz=self.plan.lipschitz,
-            on_steep=self._options[1],
-            first=first,
-            starts=np.array([change[0] for change in changes]) - first,
-            chart_points=u,
-            points=self.plan.domain.from_chart(u),
-            final=self._x,
-            parts=parts,
-            data=block,
-        )
-
     def _refuse(self, count: int) -> None:
-        if self._walk.torn:
-            raise RuntimeError(
-                "this learner was interrupted while it took in rounds, and nobody knows how many are in: resume a "
-                "saved one, or make a new one"
-            )
         horizon = self.plan.horizon
-        if horizon is not None and self._last < horizon:
+        if not self._walk.torn and horizon is not None and self._last < horizon:
             from reticent.privacy import require
 
             # The claim of this plan, one written by hand, ends before its horizon: say how.
             require(self.plan, self._rounds, min(count, horizon - self._rounds))
-        raise ValueError(
-            f"{count} more rounds were given, but this private plan has {self._last - self._rounds} of its "
-            f"horizon={self.plan.horizon} left; nothing was recorded. What it certifies ends there: plan a longer "
-            "horizon before a run starts, or horizon=None if its length is unknown; a new learner on new data has a "
-            "privacy budget of its own"
-        )
-
-    def _flush(self) -> None:
-        """Take in the rounds of the inbox."""
-        self._take(self._inbox.take())
+        super()._refuse(count)
 
     def _take(self, parts: list[Any]) -> Changes:
         """Take in prepared rounds, epoch by epoch; return the changes of decision, counted from the first round."""
-        found: Changes = []
+        found = Changes()
         try:
             for rows in parts:
                 start = 0
@@ -220,12 +135,12 @@ class PCOMW:
 
     def _walk_on(self, rows: Any, found: Changes) -> None:
         """Take in rounds up to the end of the epoch at most."""
-        changes: Changes = []
+        changes = Changes()
         try:
             self._walk.take(rows, changes)
         finally:
             self._switches += len(changes)
-            found += [(self._before + place, u) for place, u in changes]
+            found.join(changes, self._before)
 
     def _renew(self, found: Changes) -> None:
         """Start the next epoch if the present one is over."""
@@ -235,7 +150,7 @@ class PCOMW:
         self._start_epoch(self._epoch + 1, past)
         self._past.append(over)
         self._switches += 1
-        found.append((past, self._walk.u))
+        found.add(past, self._walk.u.copy())
 
     def _start_epoch(self, number: int, before: int = 0) -> None:
         """Start from nothing with the plan of this epoch (docs/theory.md, P8)."""
@@ -250,22 +165,15 @@ class PCOMW:
         elif now.private:
             # The horizon, unless the plan claims less than it spends. Plans without a claim go on beyond theirs.
             last = rounds_within(now)
-        walk = new_walk(now, self.loss, self._rng, *self._options, length)
+        walk = new_walk(now, self.loss, self._rng, self._coin, self._on_steep, length)
         self._now, self._walk, self._epoch, self._length = now, walk, number, length
         self._before, self._last = before, last
 
-    def _stand(self) -> None:
-        """Bring what the caller sees up to date with the walk."""
-        self._rounds = self._before + self._walk.done
-        self._x = read_only(self.plan.domain._from_chart(self._walk.u))
-        # Rounds can wait in the inbox until a coin or the end of the epoch is due, or it is full.
-        due = min(self._walk.due, self._length)
-        self._wake = min(self._before + due, self._rounds + self._inbox.capacity)
+    def _done(self) -> int:
+        return self._before + int(self._walk.done)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle with nothing in the inbox; the state is as secret as the data."""
-        self._flush()
-        return dict(vars(self))
+    def _due(self) -> int:
+        return self._before + min(int(self._walk.due), self._length)
 
 
 @lru_cache(maxsize=256)

@@ -11,11 +11,10 @@ from reticent.gibbs import Gibbs
 from reticent.losses import Linear, Loss
 from reticent.planning import Plan
 
-from ._coin import NEVER, AuxiliaryCoin, SteadyCoin, Toss
+from ._changes import Changes
+from ._coin import AuxiliaryCoin, SteadyCoin, Toss
+from ._learner import NEVER
 from ._ratio import RatioCoin
-
-Changes = list[tuple[int, Array]]
-"""Changes of decision: the number of rounds before it, and the decision in the chart."""
 
 COINS: dict[str, type[AuxiliaryCoin] | type[RatioCoin]] = {"auxiliary": AuxiliaryCoin, "ratio": RatioCoin}
 
@@ -103,7 +102,7 @@ class Walk:
         if self._verdict:
             self.u = fresh
             self.spent += 1
-            changes.append((self.done, self.u))
+            changes.add(self.done, self.u)
             if self.frozen:
                 self.measure = self.measure.emptied()  # nothing will ever be drawn from it again
         self._schedule()

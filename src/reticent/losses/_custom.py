@@ -125,6 +125,18 @@ class Custom(Loss):
         places = [domain.from_chart(u) for u in points]
         return np.array([sum(scale * float(self.value(x, item)) for scale, item in pairs) for x in places])
 
+    def look(self, domain: Charted, x: Array, item: Any, bound: float) -> tuple[float, Array]:
+        """Return value and subgradient of one object at `x`, both checked, the second against the bound."""
+        value = real("the value of a custom loss", self.value(x, item))
+        slope = vector("the subgradient of a custom loss", self.subgradient(x, item), x.size)
+        size = float(np.linalg.norm(domain.pull(slope[None])[0]))
+        if size > bound * (1 + 1e-9):
+            raise ValueError(
+                f"a custom loss has a subgradient of length {size:.6g} at {x}, above its declared Lipschitz constant "
+                f"{bound:.6g}; declare a larger one in Custom(..., lipschitz=...)"
+            )
+        return value, slope
+
     def prepare(
         self,
         domain: Charted,

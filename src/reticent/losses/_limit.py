@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from reticent._check import Array, positive
-from reticent.losses._margins import margin_range, norms
+from reticent.losses._margins import margin_range
 from reticent.losses._rows import Charted, Rows
 
 SLACK = 1e-12  # relative room for rounding before a row counts as steeper than the limit
@@ -23,7 +23,7 @@ def check_on_steep(on_steep: str) -> None:
 def steepness(domain: Charted, rows: Rows, slope: Slope) -> Array:
     """Return the Lipschitz constant of each row: its norm times the steepest slope among its margins."""
     with np.errstate(over="ignore", invalid="ignore"):
-        size, steepest = norms(rows.vectors), slope(*margin_range(domain, rows))
+        size, steepest = domain.lengths(rows.vectors), slope(*margin_range(domain, rows))
         return np.where((size == 0) | (steepest == 0), 0.0, size * steepest)
 
 
@@ -46,7 +46,7 @@ def limited(domain: Charted, rows: Rows, slope: Slope, limit: float | None, on_s
     limit. The factor depends on that row alone, so a limit holds for neighbouring data as well.
 
     >>> from types import SimpleNamespace as Plain
-    >>> interval = Plain(radius=1.0, body=Plain(lo=np.array([-1.0]), hi=np.array([1.0])))
+    >>> interval = Plain(radius=1.0, body=Plain(lo=np.array([-1.0]), hi=np.array([1.0])), lengths=lambda v: v[:, 0])
     >>> rows = Rows(np.array([[1.0], [4.0]]), np.array([0.0, 0.0]))
     >>> limited(interval, rows, lambda low, high: np.ones_like(low), 2.0, "clip").vectors.round(12)
     array([[1.],
@@ -56,7 +56,7 @@ def limited(domain: Charted, rows: Rows, slope: Slope, limit: float | None, on_s
     if limit is None:
         return rows
     limit = positive("lipschitz", limit)
-    if _surely_within(rows, slope, limit):
+    if _surely_within(domain, rows, slope, limit):
         return rows
     constants = steepness(domain, rows, slope)
     if on_steep == "raise":
@@ -77,10 +77,10 @@ def slope_cap(slope: Slope) -> float:
     return float(slope(np.array([-np.inf]), np.array([np.inf]))[0])
 
 
-def _surely_within(rows: Rows, slope: Slope, limit: float) -> bool:
+def _surely_within(domain: Charted, rows: Rows, slope: Slope, limit: float) -> bool:
     """Say whether norms alone keep every row within the limit, whatever its margins: the common case, and cheap."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool((norms(rows.vectors) * slope_cap(slope) <= limit * (1 + SLACK)).all())
+        return bool((domain.lengths(rows.vectors) * slope_cap(slope) <= limit * (1 + SLACK)).all())
 
 
 def _shrunk(domain: Charted, rows: Rows, slope: Slope, limit: float) -> Rows:
@@ -100,7 +100,7 @@ def _factors(domain: Charted, rows: Rows, slope: Slope, limit: float) -> Array:
     """Bisect on the logarithm of the factor, between one that is surely small enough and 1."""
     low, high = margin_range(domain, rows)
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-        room = np.log(limit) - np.log(norms(rows.vectors))
+        room = np.log(limit) - np.log(domain.lengths(rows.vectors))
         # For a factor in (0, 1] the margins stay in the hull of the range and 0, so this slope bounds all.
         inside = np.minimum(room - np.log(slope(np.minimum(low, 0.0), np.maximum(high, 0.0))), 0.0)
         outside = np.zeros_like(inside)

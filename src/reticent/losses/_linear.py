@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from reticent._check import Array, vector
 from reticent.losses._base import Loss
 from reticent.losses._limit import limited
-from reticent.losses._margins import norms
 from reticent.losses._rows import Charted, Rows, block, charted
 
 
@@ -41,7 +40,7 @@ class Linear(Loss):
 
     def rows_lipschitz(self, domain: Charted, rows: Rows) -> Array:
         """Return the Lipschitz constant of each prepared row."""
-        return norms(rows.vectors)
+        return domain.lengths(rows.vectors)
 
     def total(self, domain: Charted, rows: Rows, points: Array) -> Array:
         """Return the sum of prepared rows at each chart point."""

@@ -32,6 +32,10 @@ class Charted(Protocol):
         """The number of user coordinates."""
 
     @property
+    def center(self) -> Array:
+        """The point that the chart takes to 0."""
+
+    @property
     def radius(self) -> float:
         """The largest distance of a point of the domain from its centre."""
 
@@ -41,6 +45,9 @@ class Charted(Protocol):
 
     def pull(self, rows: Array) -> tuple[Array, Array]:
         """Return chart rows and offsets with `rows @ x == chart_rows @ u + offsets` on the domain."""
+
+    def lengths(self, vectors: Array) -> Array:
+        """Return the Lipschitz constant of each linear function in the chart."""
 
     def from_chart(self, points: Array) -> Array:
         """Return the points whose chart coordinates are given."""

@@ -1,8 +1,25 @@
-"""From a goal to parameters: plans, the paper's presets and the tuned lazy and private plans."""
+"""From a goal to parameters: plans of P-COMW, the paper's presets, and the plans of prior systems."""
 
+from reticent.planning._descent import DescentPlan, LeaderPlan, plan_descent, plan_leader
+from reticent.planning._goal import Goal, NotApplicable, System
 from reticent.planning._lazy import plan_lazy
 from reticent.planning._plan import Plan
 from reticent.planning._private import plan_private
+from reticent.planning._system import SystemPlan
 from reticent.planning._theorems import theorem_lazy, theorem_private
 
-__all__ = ["Plan", "plan_lazy", "plan_private", "theorem_lazy", "theorem_private"]
+__all__ = [
+    "DescentPlan",
+    "Goal",
+    "LeaderPlan",
+    "NotApplicable",
+    "Plan",
+    "System",
+    "SystemPlan",
+    "plan_descent",
+    "plan_lazy",
+    "plan_leader",
+    "plan_private",
+    "theorem_lazy",
+    "theorem_private",
+]

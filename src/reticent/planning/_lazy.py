@@ -11,7 +11,7 @@ from reticent.domains import Domain
 from reticent.planning._coin_choice import best_coin
 from reticent.planning._epochs import doubling, per_epoch
 from reticent.planning._measure_choice import MeasureCosts
-from reticent.planning._plan import Plan, check_scale
+from reticent.planning._plan import Plan, check_body, check_scale
 from reticent.planning._regret import regret_bound
 from reticent.planning._switching import Switching, looked_at, near_exact
 
@@ -31,8 +31,7 @@ def plan_lazy(
     >>> plan.expected_switches <= 500, plan.regret_bound < 3_000
     (True, True)
     """
-    if not isinstance(domain, Domain):
-        raise ValueError(f"domain must be a domain such as Ball(dim=2), got {domain!r}")
+    check_body(domain)
     G, S = positive("lipschitz", lipschitz), integer("max_switches", max_switches, least=0)
     M = integer("draws", draws, least=1)
     check_scale(domain, G)

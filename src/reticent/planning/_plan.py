@@ -11,7 +11,7 @@ from reticent.domains import Domain
 from reticent.planning._table import table
 
 BY_HAND = "written by hand"
-_NEIGHBORS = ("replace", "zero-out")
+NEIGHBORS = ("replace", "zero-out")
 _ADVERSARIES = ("adaptive", "oblivious")
 _LARGEST_PHI = 1e300  # coins reckon with exponentials up to exp(700)
 # The distance from exact that a plan without a privacy claim allows for: far below any statistical effect.
@@ -23,6 +23,17 @@ _CERTIFIED = (
     *("expected_switches", "regret_bound", "neighbors", "adversary", "distance", "first_epoch"),
 )
 _SMALLEST, _GREATEST = 1e-100, 1e100
+
+
+def check_body(domain: Domain) -> None:
+    """Refuse what is not a convex body."""
+    if not isinstance(domain, Domain):
+        raise ValueError(f"domain must be a domain such as Ball(dim=2), got {domain!r}")
+    if domain.finite:
+        raise ValueError(
+            f"domain must be a convex body, got {domain!r}; take Simplex({domain.dim}), or a system for experts "
+            "(rt.compare_plans lists them)"
+        )
 
 
 def check_scale(domain: Domain, lipschitz: float) -> None:
@@ -78,8 +89,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Check every value, and make each of the type that its name promises."""
-        if not isinstance(self.domain, Domain):
-            raise ValueError(f"domain must be a domain such as Ball(dim=2), got {self.domain!r}")
+        check_body(self.domain)
         self._set(lipschitz=positive("lipschitz", self.lipschitz))
         check_scale(self.domain, self.lipschitz)
         self._set(beta=positive("beta", self.beta), lam=positive("lam", self.lam))
@@ -104,7 +114,7 @@ class Plan:
             self._set(seal=None, source=f"edited by hand; it was: {self.source}")
 
     def _check_words(self) -> None:
-        for name, allowed in (("neighbors", _NEIGHBORS), ("adversary", _ADVERSARIES)):
+        for name, allowed in (("neighbors", NEIGHBORS), ("adversary", _ADVERSARIES)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}, got {getattr(self, name)!r}")
         if not isinstance(self.source, str):

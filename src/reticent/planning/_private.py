@@ -9,7 +9,7 @@ from reticent._check import integer, positive, real
 from reticent.domains import Domain
 from reticent.planning._epochs import doubling, per_epoch
 from reticent.planning._measure_choice import MeasureCosts
-from reticent.planning._plan import Plan, check_scale
+from reticent.planning._plan import Plan, check_body, check_scale
 from reticent.planning._private_certify import certified
 from reticent.planning._private_goal import Goal
 from reticent.planning._private_search import search
@@ -59,8 +59,7 @@ def plan_private(
     >>> 0.99 <= account(plan).epsilon(1e-6) <= 1.0, plan.regret_bound < 2_500
     (True, True)
     """
-    if not isinstance(domain, Domain):
-        raise ValueError(f"domain must be a domain such as Ball(dim=2), got {domain!r}")
+    check_body(domain)
     G, M = positive("lipschitz", lipschitz), integer("draws", draws, least=1)
     check_scale(domain, G)
     _check_words(neighbors, adversary)

@@ -5,17 +5,19 @@ that could break a goal, `dp_event(plan)` and `distribution(plan)` speak dp_acco
 learner against its certificate by many runs on two neighbouring streams, such as those of `worst_case(plan)`.
 """
 
-from reticent.privacy._account import Account, Curve, Shares, account, spent
+from reticent.privacy._account import Account, Shares, account, spent
 from reticent.privacy._audit import Audit, audit
 from reticent.privacy._audit_streams import worst_case
 from reticent.privacy._events import distribution, dp_event
 from reticent.privacy._filter import allowed, require, rounds_within
+from reticent.privacy._ledger import Curve, SystemAccount
 
 __all__ = [
     "Account",
     "Audit",
     "Curve",
     "Shares",
+    "SystemAccount",
     "account",
     "allowed",
     "audit",

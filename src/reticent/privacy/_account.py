@@ -5,29 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
 from reticent._check import Array, integer
 from reticent.privacy._exposure import Exposure, exposure
+from reticent.privacy._ledger import Curve, Fall, SystemAccount
 from reticent.privacy._pld import Composed
 from reticent.privacy._renyi import Renyi
-from reticent.privacy._solve import check_delta, check_epsilon, lowest, smallest
+from reticent.privacy._solve import check_delta, check_epsilon
 from reticent.privacy._terms import bounds
 from reticent.privacy._theorem import Theorem, theorem
 
 if TYPE_CHECKING:
     from reticent.planning import Plan
+    from reticent.planning._system import SystemPlan
 
 METHODS = ("pld", "rdp", "theorem")
-
-
-class Curve(NamedTuple):
-    """The trade-off of epsilon and delta: the run is (epsilon[i], delta[i])-differentially private for every i."""
-
-    epsilon: Array
-    delta: Array
 
 
 class Shares(NamedTuple):
@@ -111,9 +106,9 @@ class Account:
         return Shares(draws, later, special, self.epsilon(delta))
 
     @cached_property
-    def _curves(self) -> list[_Curve]:
+    def _curves(self) -> list[Fall]:
         kind = Renyi if self.method == "rdp" else Composed
-        return [_Curve(kind(bound), bound.failure) for bound in bounds(self.exposure, self.adversary)]
+        return [Fall(kind(bound), bound.failure) for bound in bounds(self.exposure, self.adversary)]
 
     def __str__(self) -> str:
         """Say what the account covers, with a few of its values."""
@@ -129,35 +124,11 @@ class Account:
         return "\n".join(lines)
 
 
-class _Curve:
-    """One bound, made to fall: with a failure it grows again for large epsilon, where its least value is used."""
-
-    def __init__(self, bound: Composed | Renyi, failure: float) -> None:
-        self.bound, self.failure = bound, failure
-
-    @cached_property
-    def _least(self) -> tuple[float, float]:
-        epsilon = lowest(self.bound.delta, self.failure)
-        return epsilon, self._at(epsilon)
-
-    def _at(self, epsilon: float) -> float:
-        extra = (1 + float(np.exp(min(epsilon, 700.0)))) * self.failure if self.failure else 0.0
-        return self.bound.delta(epsilon) + extra
-
-    def delta(self, epsilon: float) -> float:
-        value = self._at(epsilon)
-        # Convex in exp(epsilon): if it was smaller a little before, the least value lies behind.
-        if self.failure and self._at(max(epsilon - 1e-3, 0.0)) < value:
-            place, least = self._least
-            if place <= epsilon:
-                value = min(value, least)
-        return min(1.0, value)
-
-    def epsilon(self, delta: float) -> float:
-        return smallest(self.delta, delta)
-
-
-def account(plan: Plan, method: str = "pld") -> Account:
+@overload
+def account(plan: Plan, method: str = "pld") -> Account: ...
+@overload
+def account(plan: SystemPlan) -> SystemAccount: ...
+def account(plan: Plan | SystemPlan, method: str = "pld") -> Account | SystemAccount:
     """Return what a whole run of `plan` can reveal about any one round.
 
     The plan need not claim privacy: one that is written by hand can be accounted. One with `horizon=None` has an
@@ -169,10 +140,14 @@ def account(plan: Plan, method: str = "pld") -> Account:
     >>> account(plan).epsilon(1e-6) < 0.1 < account(plan, method="theorem").epsilon(1e-6)
     True
     """
-    return spent(plan, None, method)
+    return _spent(plan, None, method)
 
 
-def spent(plan: Plan, rounds: int | None, method: str = "pld") -> Account:
+@overload
+def spent(plan: Plan, rounds: int | None, method: str = "pld") -> Account: ...
+@overload
+def spent(plan: SystemPlan, rounds: int | None) -> SystemAccount: ...
+def spent(plan: Plan | SystemPlan, rounds: int | None, method: str = "pld") -> Account | SystemAccount:
     """Return what the first `rounds` rounds of a run can have revealed: the odometer (docs/theory.md, Q7).
 
     It counts what could have happened by then, not what did: as many draws as the budget or the coins so far allow.
@@ -186,8 +161,16 @@ def spent(plan: Plan, rounds: int | None, method: str = "pld") -> Account:
     >>> 0 < spent(plan, 10).epsilon(1e-6) < spent(plan, 1000).epsilon(1e-6) == account(plan).epsilon(1e-6)
     True
     """
+    return _spent(plan, rounds, method)
+
+
+def _spent(plan: Plan | SystemPlan, rounds: int | None, method: str) -> Account | SystemAccount:
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+    from reticent.planning._system import SystemPlan
+
+    if isinstance(plan, SystemPlan):
+        return plan.account(rounds)
     found = exposure(plan, rounds)
     if rounds is not None and plan.horizon is not None and rounds > plan.horizon:
         raise ValueError(f"rounds must be at most the horizon of {plan.horizon}, got {rounds}; plan a longer horizon")

@@ -11,8 +11,10 @@ import numpy as np
 from reticent._check import Array
 from reticent.gibbs import Gibbs
 from reticent.learners import PCOMW
-from reticent.learners._coin import NEVER, AuxiliaryCoin, Toss
-from reticent.learners._walk import Changes, Walk
+from reticent.learners._changes import Changes
+from reticent.learners._coin import AuxiliaryCoin, Toss
+from reticent.learners._learner import NEVER
+from reticent.learners._walk import Walk
 from reticent.losses import Loss
 from reticent.planning import Plan
 
@@ -98,4 +100,4 @@ class _ReusingWalk(Walk):
         told = getattr(self.coin, "told", None)
         if len(changes) > before and told is not None:
             self.u = told
-            changes[-1] = changes[-1][0], told
+            changes.put_last(told)

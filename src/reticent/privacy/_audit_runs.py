@@ -16,6 +16,7 @@ from reticent.privacy._audit_streams import Block
 
 if TYPE_CHECKING:
     from reticent.domains import Domain
+    from reticent.learners._changes import Places
     from reticent.losses import Loss
     from reticent.planning import Plan
 
@@ -59,16 +60,16 @@ def play(factory: Factory, domain: Domain, stream: Block, count: int, rng: np.ra
             prepared = learner._gate.prepare(*stream) if prepared is None else prepared
             begin = learner.decision
             changes = learner._take(prepared)
-            points = domain.from_chart(np.array([u for _, u in changes])) if changes else np.empty((0, domain.dim))
-            _fill(decisions[run], [place for place, _ in changes], begin, points)
+            points = domain.from_chart(changes.points(domain.chart_dim))
+            _fill(decisions[run], changes.places(), begin, points)
         else:
             _listen(decisions[run], learner, stream)
     return decisions
 
 
-def _fill(out: Array, places: list[int], begin: Array, points: Array) -> None:
+def _fill(out: Array, places: Places, begin: Array, points: Array) -> None:
     """Lay decisions in run-length form out round by round."""
-    lengths = np.diff([0, *places, len(out)])
+    lengths = np.diff(np.concatenate([[0], places, [len(out)]]))
     out[:] = np.repeat(np.concatenate([begin[None], points]), lengths, axis=0)
 
 
