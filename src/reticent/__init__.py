@@ -5,9 +5,9 @@ from reticent._errors import WorkLimitError
 from reticent._random import generator
 from reticent.domains import Ball, Box, Experts, Interval, Polytope, Simplex
 from reticent.gibbs import Draw, Gibbs
-from reticent.learners import PCOMW, Trace
+from reticent.learners import PCOMW, Trace, make
 from reticent.losses import Absolute, Custom, Hinge, Huber, Linear, Logistic, Pinball, Squared
-from reticent.planning import Plan, plan_lazy, plan_private, theorem_lazy, theorem_private
+from reticent.planning import Plan, best_plan, compare_plans, plan_lazy, plan_private, theorem_lazy, theorem_private
 
 __all__ = [
     "PCOMW",
@@ -30,7 +30,10 @@ __all__ = [
     "Squared",
     "Trace",
     "WorkLimitError",
+    "best_plan",
+    "compare_plans",
     "generator",
+    "make",
     "plan_lazy",
     "plan_private",
     "privacy",

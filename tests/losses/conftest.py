@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from reticent._check import Array
+from reticent._norms import norms
 from reticent.losses import Absolute, GeneralisedLinear, Hinge, Huber, Logistic, Pinball, Squared
 
 GLMS: list[GeneralisedLinear] = [
@@ -40,6 +41,8 @@ class Slab:
         self.body = SimpleNamespace(lo=self.lo, hi=self.hi)
         self.radius = float(np.linalg.norm(np.maximum(-self.lo, self.hi)))
 
+    lengths = staticmethod(norms)
+
     def pull(self, rows: Array) -> tuple[Array, Array]:
         return rows @ self.frame, rows @ self.center
 
@@ -57,6 +60,8 @@ class Cube:
         ones = np.ones(self.dim)
         self.body = SimpleNamespace(lo=-ones, hi=ones)
         self.radius = float(np.sqrt(self.dim))
+
+    lengths = staticmethod(norms)
 
     def pull(self, rows: Array) -> tuple[Array, Array]:
         return rows, np.zeros(len(rows))

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reticent._check import Array
+from reticent._norms import norms
 from reticent.losses import GeneralisedLinear, Hinge, Linear, Logistic, Rows, Squared
 from reticent.losses._label import Label
-from reticent.losses._margins import margin_range, norms
+from reticent.losses._margins import margin_range
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 seeds = st.integers(0, 2**32 - 1)

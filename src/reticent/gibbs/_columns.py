@@ -48,10 +48,8 @@ class Columns:
         count = self._count + len(offsets)
         if count > len(self._offsets):
             capacity = max(count, int(GROWTH * len(self._offsets)), 64)
-            # In place: the system moves the pages of a large block instead of copying them.
-            self._vectors.resize((capacity, self._vectors.shape[1]), refcheck=False)
-            self._offsets.resize(capacity, refcheck=False)
-            self._totals.resize(capacity, refcheck=False)
+            self._vectors = grown(self._vectors, capacity)
+            self._offsets, self._totals = grown(self._offsets, capacity), grown(self._totals, capacity)
         self._vectors[self._count : count] = vectors
         self._offsets[self._count : count] = offsets
         self._count = count
@@ -61,6 +59,19 @@ class Columns:
         return {"vectors": self.vectors, "offsets": self.offsets, "totals": self.totals}
 
     def __setstate__(self, state: dict[str, Array]) -> None:
-        """Restore rows that own their memory, so that they can grow again."""
-        self._vectors, self._offsets = np.array(state["vectors"]), np.array(state["offsets"])
-        self._totals, self._count = np.array(state["totals"]), len(state["offsets"])
+        """Restore rows."""
+        self._vectors, self._offsets = state["vectors"], state["offsets"]
+        self._totals, self._count = state["totals"], len(state["offsets"])
+
+
+def grown(array: Array, capacity: int) -> Array:
+    """Return an array with room for `capacity` rows; the one given is used up.
+
+    >>> grown(np.ones((1, 2)), 3).shape
+    (3, 2)
+    """
+    if not array.flags.owndata:  # one that was pickled refers to the memory of the pickle
+        array = array.copy()
+    # In place: the system moves the pages of a large block instead of copying them.
+    array.resize((capacity, *array.shape[1:]), refcheck=False)
+    return array

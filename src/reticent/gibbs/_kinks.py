@@ -8,6 +8,7 @@ from reticent._check import Array
 from reticent._kernel import kernel
 from reticent.domains._line import line_sampler
 
+from ._columns import grown
 from ._history import RowHistory
 
 _RATIO = 4  # a level is merged into the one before it unless that is this many times longer
@@ -134,9 +135,8 @@ class LineSampler:
         start, count = self.starts[-1], self.starts[-1] + found
         if count > len(self.breaks):
             capacity = max(count, int(1.25 * len(self.breaks)), 64)
-            self.breaks.resize(capacity, refcheck=False)
-            self.jumps.resize((capacity, 2), refcheck=False)
-            self.prefix.resize((capacity, self.prefix.shape[1]), refcheck=False)
+            self.breaks, self.jumps = grown(self.breaks, capacity), grown(self.jumps, capacity)
+            self.prefix = grown(self.prefix, capacity)
         self.breaks[start:count], self.jumps[start:count] = out[:found], jumps[:found]
         self.starts.append(count)
         self.origins.append(0.0)

@@ -1,5 +1,6 @@
 """From a goal to parameters: plans of P-COMW, the paper's presets, and the plans of prior systems."""
 
+from reticent.planning._compare import Comparison, Offer, best_plan, compare_plans
 from reticent.planning._descent import DescentPlan, LeaderPlan, plan_descent, plan_leader
 from reticent.planning._goal import Goal, NotApplicable, System
 from reticent.planning._lazy import plan_lazy
@@ -9,13 +10,17 @@ from reticent.planning._system import SystemPlan
 from reticent.planning._theorems import theorem_lazy, theorem_private
 
 __all__ = [
+    "Comparison",
     "DescentPlan",
     "Goal",
     "LeaderPlan",
     "NotApplicable",
+    "Offer",
     "Plan",
     "System",
     "SystemPlan",
+    "best_plan",
+    "compare_plans",
     "plan_descent",
     "plan_lazy",
     "plan_leader",

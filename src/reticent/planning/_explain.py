@@ -6,13 +6,15 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
+from reticent.planning._system import SystemPlan
+
 if TYPE_CHECKING:
-    from reticent.planning._plan import Plan
+    from reticent.planning._goal import AnyPlan
 
 _WIDTH = 100
 
 
-def explain(plan: Plan) -> str:
+def explain(plan: AnyPlan) -> str:
     """Return the paragraphs of `plan.explain()`.
 
     >>> from reticent.domains import Ball
@@ -28,7 +30,7 @@ def explain(plan: Plan) -> str:
     return "\n\n".join([*text, "\n".join(["All of this assumes:", *points])])
 
 
-def _privacy(plan: Plan) -> tuple[str, str]:
+def _privacy(plan: AnyPlan) -> tuple[str, str]:
     head = "What is promised about privacy"
     if plan.epsilon is None or plan.delta is None:
         return head, "Nothing: this plan makes no privacy claim."
@@ -43,7 +45,7 @@ def _privacy(plan: Plan) -> tuple[str, str]:
         + _change(plan)
         + (
             " The losses may even be chosen by somebody who watches the decisions, and so may the round that changes."
-            if plan.adversary == "adaptive"
+            if isinstance(plan, SystemPlan) or plan.adversary == "adaptive"
             else " The losses and the round that changes must not depend on the published decisions: somebody who "
             "reacts to them, or whose behaviour is influenced by them, is outside this promise; "
             "adversary='adaptive' covers that."
@@ -60,7 +62,7 @@ def _times(epsilon: float) -> str:
     return f"exp({epsilon:g}) = {math.exp(epsilon):.3g}"
 
 
-def _change(plan: Plan) -> str:
+def _change(plan: AnyPlan) -> str:
     if plan.neighbors == "replace":
         return "The changed round may carry any other loss that is no steeper than the Lipschitz constant."
     return (
@@ -69,7 +71,7 @@ def _change(plan: Plan) -> str:
     )
 
 
-def _people(plan: Plan) -> list[tuple[str, str]]:
+def _people(plan: AnyPlan) -> list[tuple[str, str]]:
     if plan.epsilon is None or plan.delta is None:
         return []
     e, delta = plan.epsilon, plan.delta
@@ -90,7 +92,7 @@ def _people(plan: Plan) -> list[tuple[str, str]]:
     ]
 
 
-def _sharper(plan: Plan, right: float) -> str:
+def _sharper(plan: AnyPlan, right: float) -> str:
     from reticent.privacy import account
 
     if plan.horizon is None:
@@ -99,7 +101,14 @@ def _sharper(plan: Plan, right: float) -> str:
     return f" (at most {found:.4f} by the accountant's whole curve)" if found < right else ""
 
 
-def _changes(plan: Plan) -> tuple[str, str]:
+def _changes(plan: AnyPlan) -> tuple[str, str]:
+    head = "How often the decision changes"
+    if isinstance(plan, SystemPlan):
+        cap = "" if plan.max_switches is None else f"Never more than {plan.max_switches:,} times; in"
+        return (
+            head,
+            f"{cap or 'In'} expectation at most {plan.expected_switches:,.6g} times in {plan.horizon:,} rounds.",
+        )
     every = "after every round" if plan.batch == 1 else f"after every {plan.batch:,} rounds"
     start = "" if plan.horizon is not None else " (parameters of the first epoch)"
     if plan.p >= 1:
@@ -113,10 +122,10 @@ def _changes(plan: Plan) -> tuple[str, str]:
         text += f"; in expectation at most {plan.expected_switches:,.6g} times, in {100 * share:.3g}% of the rounds"
     if plan.budget is not None and plan.budget > 0:
         text += ". Once that number is reached the last decision stays"
-    return "How often the decision changes", text + "."
+    return head, text + "."
 
 
-def _regret(plan: Plan) -> tuple[str, str]:
+def _regret(plan: AnyPlan) -> tuple[str, str]:
     head = "How good the decisions are"
     if plan.horizon is None:
         return head, "Each epoch has its own bound on regret: see plan.epoch(k).regret_bound."
@@ -125,13 +134,22 @@ def _regret(plan: Plan) -> tuple[str, str]:
     return head, (
         f"Against the best fixed decision in hindsight, the decisions cost at most {plan.regret_bound:,.6g} more over "
         f"{plan.horizon:,} rounds ({plan.regret_bound / plan.horizon:.4g} per round), on average over the learner's "
-        "own randomness. This holds for every sequence of convex losses that does not depend on the decisions."
+        f"own randomness. {_whose(plan)}"
     )
 
 
-def _assumptions(plan: Plan) -> list[str]:
+def _whose(plan: AnyPlan) -> str:
+    if not isinstance(plan, SystemPlan):
+        return "This holds for every sequence of convex losses that does not depend on the decisions."
+    whatever = "also ones that react to decisions" if plan.adversary == "adaptive" else "that do not react to decisions"
+    return f"This holds for {plan.assumes}, {whatever} ({plan.system}: {plan.reference})."
+
+
+def _assumptions(plan: AnyPlan) -> list[str]:
     points = [f"every loss is convex, and no steeper on the domain than {plan.lipschitz:g} (the learner checks it);"]
-    if plan.distance == 0:
+    if isinstance(plan, SystemPlan):
+        points.append(f"losses are of the kind that the method is for: {plan.assumes};")
+    elif plan.distance == 0:
         points.append("every draw has exactly the law that is asked for: the library's samplers are exact or refuse;")
     else:
         points.append(f"every draw is within {plan.distance:g} of the law that is asked for (Gaussian trade-off);")
@@ -150,9 +168,9 @@ def _assumptions(plan: Plan) -> list[str]:
     return points
 
 
-def _by_hand(plan: Plan) -> bool:
-    return plan.seal is None
+def _by_hand(plan: AnyPlan) -> bool:
+    return not isinstance(plan, SystemPlan) and plan.seal is None
 
 
-def _theorem(plan: Plan) -> bool:
-    return plan.source.startswith("Theorem")
+def _theorem(plan: AnyPlan) -> bool:
+    return not isinstance(plan, SystemPlan) and plan.source.startswith("Theorem")

@@ -138,6 +138,12 @@ class SystemPlan(ABC):
             )
         return SystemAccount(count, self.neighbors, self.statements(count))
 
+    def explain(self) -> str:
+        """Say in plain words what is promised, to whom, and under which assumptions."""
+        from reticent.planning._explain import explain
+
+        return explain(self)
+
     def dp_event(self) -> Any:
         """Return an event of dp_accounting that bounds what a run reveals, for composing with others."""
         raise ValueError(f"{self.system} is not a private system, and has no event")

@@ -19,7 +19,7 @@ from reticent.privacy._solve import check_delta
 
 if TYPE_CHECKING:
     from reticent.losses import Loss
-    from reticent.planning import Plan
+    from reticent.planning._goal import AnyPlan
 
 _SCORES = ("likelihood", "trained")
 _LEAST = 100  # runs: with fewer no limit says anything
@@ -81,7 +81,7 @@ class Audit:
 
 
 def audit(
-    plan: Plan,
+    plan: AnyPlan,
     loss: Loss,
     stream: Any,
     neighbour: Any,
@@ -111,7 +111,7 @@ def audit(
     `delta` None is the plan's own. A large one, such as 0.01, needs far fewer runs, and the certificate holds for every
     delta: epsilon is never found larger than about log(runs), nor at a delta where events are too rare to be seen.
     `learner` makes the learner under audit from a generator: any object with `decision` and `observe_many`; unless
-    given, `PCOMW(plan, loss, generator)`. `jobs` is the number of processes (None: all cores); results depend on
+    given, `make(plan, loss, generator)`. `jobs` is the number of processes (None: all cores); results depend on
     `seed` only. It is a test, run with seeded generators: it cannot see adaptive adversaries, timing, bad randomness,
     or streams that it was not given.
 
@@ -161,7 +161,7 @@ def audit(
 
 
 def _reducer(
-    plan: Plan, loss: Loss, score: str | Callable[[Array], Array] | None, streams: tuple[Block, Block], changed: int
+    plan: AnyPlan, loss: Loss, score: str | Callable[[Array], Array] | None, streams: tuple[Block, Block], changed: int
 ) -> tuple[str, Reduce]:
     """Return the name of the score and what is computed from decisions while they are at hand."""
     if callable(score):
@@ -170,20 +170,19 @@ def _reducer(
         score = "likelihood" if known(plan, loss) else "trained"
     if score not in _SCORES:
         raise ValueError(f"score must be None, 'likelihood', 'trained' or a function of decisions, got {score!r}")
-    exact = known(plan, loss)
-    if score == "likelihood" and not exact:
+    if score == "likelihood" and not known(plan, loss):
         raise ValueError(
-            f"score 'likelihood' must have linear losses in one dimension, got {loss!r} on {plan.domain!r}; "
-            "take 'trained'"
+            f"score 'likelihood' must have a plan of P-COMW and linear losses in one dimension, got {loss!r} on "
+            f"{plan.domain!r}; take 'trained'"
         )
     ratio = None
-    if exact:
+    if known(plan, loss):
         gradients = [np.asarray(parts[0], dtype=np.float64).reshape(-1, 1) for parts in streams]
         ratio = Likelihood(plan, gradients[0], gradients[1], changed)
     if score == "likelihood":
         assert ratio is not None
         return score, ratio
-    return score, _Features(changed, plan.batch, ratio)
+    return score, _Features(changed, getattr(plan, "batch", 1), ratio)
 
 
 @dataclass(frozen=True)

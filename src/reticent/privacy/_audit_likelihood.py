@@ -11,7 +11,7 @@ nothing is clipped, near it otherwise; a score may be anything.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 import numpy as np
 import scipy
@@ -21,6 +21,7 @@ from reticent._check import Array
 if TYPE_CHECKING:
     from reticent.losses import Loss
     from reticent.planning import Plan
+    from reticent.planning._goal import AnyPlan
 
 
 class Segment(NamedTuple):
@@ -118,8 +119,9 @@ class Likelihood:
         return np.clip(chance, math.exp(-2 * log_phi), 1.0)
 
 
-def known(plan: Plan, loss: Loss) -> bool:
-    """Say whether the likelihood is known: linear losses on an interval, a box or a ball of one dimension."""
+def known(plan: AnyPlan, loss: Loss) -> TypeGuard[Plan]:
+    """Say whether the likelihood is known: P-COMW, linear losses on an interval, a box or a ball of one dimension."""
     from reticent.losses import Linear
+    from reticent.planning import Plan
 
-    return isinstance(loss, Linear) and plan.domain.dim == 1 and bool(plan.domain.body.box)
+    return isinstance(plan, Plan) and isinstance(loss, Linear) and plan.domain.dim == 1 and bool(plan.domain.body.box)

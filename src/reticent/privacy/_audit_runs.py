@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reticent.domains import Domain
     from reticent.learners._changes import Places
     from reticent.losses import Loss
-    from reticent.planning import Plan
+    from reticent.planning._goal import AnyPlan
 
 Factory = Callable[[np.random.Generator], Any]
 Reduce = Callable[[Array], Array]
@@ -31,31 +31,31 @@ _MEMORY = 1 << 25  # numbers held by a chunk, about
 class Honest:
     """The factory of the learner that a plan is for."""
 
-    plan: Plan
+    plan: AnyPlan
     loss: Loss
 
     @cached_property
-    def parameters(self) -> Plan:
+    def parameters(self) -> AnyPlan:
         """The plan without its claim: the same learner, that need not do the accounts again for every run."""
         return replace(self.plan, epsilon=None, delta=None)
 
     def __call__(self, rng: np.random.Generator) -> Any:
         """Return a learner at its beginning."""
-        from reticent.learners import PCOMW  # this package must not need the learners
+        from reticent.learners import make  # this package must not need the learners
 
-        return PCOMW(self.parameters, self.loss, rng)
+        return make(self.parameters, self.loss, rng)
 
 
 def play(factory: Factory, domain: Domain, stream: Block, count: int, rng: np.random.Generator) -> Array:
     """Return the decisions of `count` runs, (runs, rounds + 1, dim): that of every round and the one after them."""
-    from reticent.learners import PCOMW
+    from reticent.learners import Learner
 
     rounds = len(stream[0])
     decisions = np.empty((count, rounds + 1, domain.dim))
     prepared: list[Any] | None = None
     for run in range(count):
         learner = factory(rng)
-        if isinstance(learner, PCOMW):
+        if isinstance(learner, Learner):
             # What observe_many does, without checking the same rounds again and again, and without a trace.
             prepared = learner._gate.prepare(*stream) if prepared is None else prepared
             begin = learner.decision

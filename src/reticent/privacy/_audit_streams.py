@@ -10,6 +10,7 @@ from reticent._check import Array
 
 if TYPE_CHECKING:
     from reticent.planning import Plan
+    from reticent.planning._goal import AnyPlan
 
 Block = tuple[Any, ...]
 """The rounds of a stream as `observe_many` takes them."""
@@ -46,7 +47,7 @@ def worst_case(plan: Plan) -> tuple[Array, Array]:
     return stream, neighbour
 
 
-def rounds_of(plan: Plan) -> int:
+def rounds_of(plan: AnyPlan) -> int:
     """Return the horizon of a plan; refuse one without."""
     if plan.horizon is None:
         raise ValueError(
@@ -70,7 +71,7 @@ def block(name: str, stream: Any) -> Block:
     return parts
 
 
-def changed_round(plan: Plan, one: Block, two: Block) -> int:
+def changed_round(plan: AnyPlan, one: Block, two: Block) -> int:
     """Return the one round (from 0) in which two streams differ; refuse streams that are not neighbours."""
     horizon = rounds_of(plan)
     if len(one) != len(two):

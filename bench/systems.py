@@ -1,0 +1,321 @@
+"""Benchmark of all systems on the same streams: certificates, regret, switches and time.
+
+python bench/systems.py [--quick] [--out bench/results/systems.md] [--only SECTION ...]
+"""
+
+# ruff: noqa: E402 (numpy reads the number of its threads when it is imported)
+from __future__ import annotations
+
+import os
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")  # beside another busy process two threads of OpenBLAS can be 40 times slower
+
+# Other processes find the modules beside this script through the environment.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import joblib
+import numpy as np
+
+import reticent as rt
+from _report import facts_markdown, run_sections, say, section_parser, table
+from _streams import Stream
+from reticent.learners._comparator import best_fixed
+from reticent.losses._gate import Gate
+from reticent.planning import Comparison
+
+Cell = dict[str, Any]
+
+DELTA = 1e-6
+BLOCK = 50_000  # rounds handed over at a time
+PATIENCE = 120.0  # seconds that one run may take; a system that took longer is not run again in that table
+SEEDS = {10**4: 5, 10**5: 3, 10**6: 2}
+LOSSES = {"linear": rt.Linear(), "logistic": rt.Logistic()}
+
+
+# Streams: fixed in advance by their seeds, rows of length at most 1
+
+
+def blocks(loss: str, T: int, d: int, seed: int) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield the rounds of a stream in blocks.
+
+    "linear": a noisy gradient whose mean turns to a new direction thirty times, every other time against the sum so
+    far. "logistic": features on the sphere, labels from a logistic model.
+    """
+    rng = np.random.default_rng([seed, T, d])
+    model = Stream("logistic", "sphere", d, seed=seed)
+    turns = np.concatenate([[0], np.sort(rng.choice(np.arange(1, T), 30, replace=False)), [T]])
+    mean, total, k = np.zeros(d), np.zeros(d), 0
+    for first in range(0, T, BLOCK):
+        count = min(BLOCK, T - first)
+        if loss == "logistic":
+            yield model.rounds(count, rng)
+            continue
+        rows = rng.standard_normal((count, d)) * (0.5 / np.sqrt(d))
+        place = first
+        while place < first + count:
+            if place == turns[k]:
+                mean = -total if k % 2 and total.any() else rng.standard_normal(d)
+                mean = 0.5 * mean / np.linalg.norm(mean)
+                k += 1
+            stop = min(turns[k], first + count)
+            rows[place - first : stop - first] += mean
+            total = total + (stop - place) * mean
+            place = stop
+        yield (rows / np.maximum(1.0, np.linalg.norm(rows, axis=1))[:, None],)
+
+
+def expert_blocks(T: int, n: int, seed: int) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield losses of experts in [0, 1]: independent coins, one expert a little better, another one in each tenth."""
+    rng = np.random.default_rng([seed, T, n])
+    for first in range(0, T, BLOCK):
+        count = min(BLOCK, T - first)
+        chance = np.full((count, n), 0.5)
+        chance[np.arange(count), ((first + np.arange(count)) * 10 // T) % n] -= 0.2
+        chance[:, 0] -= 0.05
+        yield ((rng.random((count, n)) < chance).astype(float),)
+
+
+def least(loss: str, T: int, d: int, seed: int, known: dict[Any, float]) -> float:
+    """Return the loss of the best fixed decision of a stream, each found once."""
+    key = loss, T, d, seed
+    if key not in known:
+        known[key] = _least(*key)
+    return known[key]
+
+
+def _least(loss: str, T: int, d: int, seed: int) -> float:
+    domain = rt.Experts(d) if loss == "experts" else rt.Ball(d)
+    kind = LOSSES.get(loss, rt.Linear())
+    gate = Gate(domain, kind, None)
+    made = [part for block in stream(loss, T, d, seed) for part in gate.prepare(*block)]
+    return best_fixed(domain, kind, made, 1.0).value
+
+
+def stream(loss: str, T: int, d: int, seed: int) -> Iterator[tuple[np.ndarray, ...]]:
+    return expert_blocks(T, d, seed) if loss == "experts" else blocks(loss, T, d, seed)
+
+
+# Runs
+
+
+def run(plan: Any, loss: str, T: int, d: int, seed: int, known: dict[Any, float]) -> Cell | None:
+    """Return regret, switches and seconds of one run; None if it was given up."""
+    learner = rt.make(plan, LOSSES.get(loss, rt.Linear()), seed=1000 + seed)
+    total, seconds = 0.0, 0.0
+    for block in stream(loss, T, d, seed):
+        start = time.perf_counter()
+        try:
+            trace = learner.observe_many(*block)
+        except rt.WorkLimitError:
+            return None
+        seconds += time.perf_counter() - start
+        total += trace.total
+        if seconds > PATIENCE:
+            return None
+    return {"regret": total - least(loss, T, d, seed, known), "switches": learner.switches, "seconds": seconds}
+
+
+def measured(found: Comparison, loss: str, T: int, d: int, slow: set[str], known: dict[Any, float]) -> list[Cell]:
+    """Run every system that has a plan, on the same streams."""
+    seeds = SEEDS[T]
+    rows = []
+    for offer in found:
+        assert offer.plan is not None
+        row: Cell = {
+            "system": offer.system,
+            "certificate": offer.regret_bound,
+            "expected switches": offer.plan.expected_switches,
+        }
+        runs = []
+        for seed in range(seeds):
+            one = None if offer.system in slow else run(offer.plan, loss, T, d, seed, known)
+            if one is None:
+                slow.add(offer.system)
+                break
+            runs.append(one)
+        if len(runs) == seeds:
+            regrets = [one["regret"] for one in runs]
+            row |= {
+                "regret": float(np.mean(regrets)),
+                "spread": float(np.std(regrets, ddof=1)) if seeds > 1 else None,
+                "switches": float(np.mean([one["switches"] for one in runs])),
+                "seconds": float(np.mean([one["seconds"] for one in runs])),
+            }
+        rows.append(row)
+    return rows
+
+
+def goals(quick: bool, sizes: tuple[int, ...] = (1, 10, 50)) -> list[tuple[int, int]]:
+    return [(T, d) for T in (10**4, 10**5, 10**6) for d in sizes if not quick or (T <= 10**4 and d <= 10)]
+
+
+def in_parallel(job: Callable[..., list[Cell]], tasks: list[tuple[Any, ...]]) -> list[Cell]:
+    """Run the cells of a table on all cores, the longest first; keep their order."""
+    order = sorted(range(len(tasks)), key=lambda i: -tasks[i][1])
+    done = joblib.Parallel(n_jobs=-1)(joblib.delayed(_told)(job, tasks[i]) for i in order)
+    found: dict[int, list[Cell]] = dict(zip(order, done, strict=True))
+    return [row for i in range(len(tasks)) for row in found[i]]
+
+
+def _told(job: Callable[..., list[Cell]], task: tuple[Any, ...]) -> list[Cell]:
+    warnings.simplefilter("ignore")
+    start = time.perf_counter()
+    rows = job(*task)
+    say(f"{job.__name__} {task}: {time.perf_counter() - start:.0f} s")
+    return rows
+
+
+def private_cells(loss: str, T: int, d: int) -> list[Cell]:
+    rows = []
+    slow: set[str] = set()
+    known: dict[Any, float] = {}
+    for epsilon in (0.3, 1.0, 3.0):
+        goal = (rt.Ball(d), T, 1.0, LOSSES[loss])
+        found = rt.compare_plans(*goal, epsilon=epsilon, delta=DELTA)
+        assert found.best == rt.best_plan(*goal, epsilon=epsilon, delta=DELTA)
+        for row in measured(found, loss, T, d, slow, known):
+            rows.append({"loss": loss, "T": T, "d": d, "epsilon": epsilon} | row)
+    return rows
+
+
+def lazy_cells(loss: str, T: int, d: int) -> list[Cell]:
+    rows = []
+    slow: set[str] = set()
+    known: dict[Any, float] = {}
+    for S in (T // 1000, T // 100, T // 10):
+        goal = (rt.Ball(d), T, 1.0, LOSSES[loss])
+        found = rt.compare_plans(*goal, max_switches=S)
+        assert found.best == rt.best_plan(*goal, max_switches=S)
+        for row in measured(found, loss, T, d, slow, known):
+            rows.append({"loss": loss, "T": T, "d": d, "S": S} | row)
+    return rows
+
+
+def expert_cells(kind: str, T: int, n: int) -> list[Cell]:
+    rows = []
+    known: dict[Any, float] = {}
+    wanted: list[dict[str, Any]] = [{}]
+    if kind == "private":
+        wanted = [{"epsilon": epsilon, "delta": DELTA} for epsilon in (0.3, 1.0, 3.0)]
+    elif kind == "lazy":
+        wanted = [{"max_switches": S} for S in (T // 1000, T // 100, T // 10)]
+    for goal in wanted:
+        found = rt.compare_plans(rt.Experts(n), T, 1.0, rt.Linear(), **goal)
+        about = {"kind": kind, "T": T, "n": n, "goal": goal.get("epsilon", goal.get("max_switches"))}
+        rows += [about | row for row in measured(found, "experts", T, n, set(), known)]
+    return rows
+
+
+def private(quick: bool) -> list[Cell]:
+    return in_parallel(private_cells, [(loss, T, d) for loss in LOSSES for T, d in goals(quick)])
+
+
+def lazy(quick: bool) -> list[Cell]:
+    return in_parallel(lazy_cells, [(loss, T, d) for loss in LOSSES for T, d in goals(quick)])
+
+
+def experts(quick: bool) -> list[Cell]:
+    return in_parallel(
+        expert_cells, [(kind, T, n) for kind in ("private", "lazy", "any") for T, n in goals(quick, (10, 100))]
+    )
+
+
+def speed(quick: bool) -> list[Cell]:
+    """Measure the time per round in blocks at d = 10, beside the plain loop of FTRL in the same process."""
+    T, d = 10**4 if quick else 10**5, 10
+    rows = []
+    known: dict[Any, float] = {}
+    for loss in (*LOSSES, "experts"):
+        domain: Any = rt.Experts(d) if loss == "experts" else rt.Ball(d)
+        for goal in ({"epsilon": 1.0, "delta": DELTA}, {"max_switches": T // 100}, {}):
+            found = rt.compare_plans(domain, T, 1.0, LOSSES.get(loss, rt.Linear()), **goal)
+            for offer in found:
+                run(offer.plan, loss, T, d, 0, known)  # compiles
+                one = run(offer.plan, loss, T, d, 1, known)
+                wait = None if one is None else 1e6 * one["seconds"] / T
+                say(f"speed: {loss}, {offer.system}: {wait}")
+                rows.append(
+                    {"loss": loss, "goal": next(iter(goal), "none"), "system": offer.system, "microseconds": wait}
+                )
+    return rows
+
+
+# The report
+
+ABOUT = """
+# All systems on the same streams
+
+Unit ball (experts: losses in [0, 1]), G = 1, delta = 1e-6, replaced rounds, privacy against adaptive losses. Figures
+are per round but for switches and seconds (of a whole run in blocks, first compilation apart from the shortest runs).
+"certificate" is what a plan promises, "regret" the mean over seeds with its standard deviation; bold marks the best of
+each group. A dash: not run, because one run took more than two minutes or a draw was given up (`WorkLimitError`).
+`best_plan` returns the first row of every group, which the script asserts.
+""".strip()
+
+
+def grouped(rows: list[Cell], by: tuple[str, ...]) -> str:
+    """Return a table with the best certificate and the best regret of each group in bold."""
+    groups: dict[tuple[Any, ...], list[Cell]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    lines = []
+    for key, members in groups.items():
+        best = min(member["certificate"] for member in members)
+        regrets = [member["regret"] for member in members if "regret" in member]
+        for i, member in enumerate(members):
+            T = member["T"]
+            shown = [*key] if i == 0 else [""] * len(key)
+            shown += [member["system"], _bold(member["certificate"] / T, member["certificate"] == best)]
+            if "regret" in member:
+                spread = "" if member["spread"] is None else f" ± {member['spread'] / T:.2g}"
+                mean = _bold(member["regret"] / T, member["regret"] == min(regrets))
+                shown += [mean + spread, f"{member['switches']:,.0f}", f"{member['seconds']:.2f}"]
+            else:
+                shown += ["-", "-", "-"]
+            lines.append([str(cell) for cell in shown])
+    return table([*by, "system", "certificate", "regret", "switches", "seconds"], lines, text=len(by) + 1)
+
+
+def _bold(value: float, best: bool) -> str:
+    text = f"{value:.4g}"
+    return f"**{text}**" if best else text
+
+
+def report(results: Cell) -> str:
+    parts = [ABOUT, facts_markdown(results["facts"])]
+    keys = {
+        "private": ("loss", "T", "d", "epsilon"),
+        "lazy": ("loss", "T", "d", "S"),
+        "experts": ("kind", "T", "n", "goal"),
+    }
+    for name, by in keys.items():
+        if name in results:
+            parts += [f"## {name.capitalize()}", grouped(results[name], by)]
+    if "speed" in results:
+        rows = [(row["loss"], row["goal"], row["system"], row["microseconds"]) for row in results["speed"]]
+        parts += ["## Time per round", "Microseconds per round in blocks, d = 10 (10 experts), T = 1e5, compiled."]
+        parts.append(table(["loss", "goal", "system", "microseconds"], rows, text=3))
+    return "\n\n".join(parts)
+
+
+SECTIONS: dict[str, tuple[Callable[[bool], Any], Any]] = {
+    "private": (private, None),
+    "lazy": (lazy, None),
+    "experts": (experts, None),
+    "speed": (speed, None),
+}
+
+
+def main() -> None:
+    args = section_parser(__doc__ or "", __file__, SECTIONS, "T = 1e4 and d up to 10 only").parse_args()
+    run_sections(args, SECTIONS, ("numpy", "numba", "scipy"), report)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""P-COMW among the systems to choose from: its tuned plans, and the paper's presets."""
+
+from __future__ import annotations
+
+import math
+
+from reticent.planning._goal import Goal, NotApplicable, System
+from reticent.planning._lazy import plan_lazy
+from reticent.planning._plan import Plan
+from reticent.planning._private import plan_private
+from reticent.planning._theorems import theorem_lazy, theorem_private
+
+
+def _private(goal: Goal) -> Plan:
+    assert goal.epsilon is not None
+    assert goal.delta is not None
+    try:
+        return plan_private(
+            goal.domain,
+            goal.horizon,
+            goal.lipschitz,
+            goal.epsilon,
+            goal.delta,
+            neighbors=goal.neighbors,
+            adversary=goal.adversary,
+            max_switches=goal.max_switches,
+        )
+    except ValueError as why:
+        raise NotApplicable(str(why)) from None
+
+
+def _lazy(goal: Goal) -> Plan:
+    switches = goal.horizon if goal.max_switches is None else goal.max_switches
+    return plan_lazy(goal.domain, goal.horizon, goal.lipschitz, switches)
+
+
+def _theorem_private(goal: Goal) -> Plan:
+    assert goal.epsilon is not None
+    assert goal.delta is not None
+    if goal.adversary == "adaptive":
+        raise NotApplicable("its theorem's privacy is proved for losses that are fixed in advance")
+    if goal.neighbors != "replace":
+        raise NotApplicable("its theorem is for replaced rounds")
+    if goal.epsilon > 1 or goal.delta > 0.5:
+        raise NotApplicable("its theorem needs epsilon <= 1 and delta <= 1/2")
+    if goal.horizon < 12 * math.log(1 / goal.delta):
+        raise NotApplicable(f"its theorem needs {12 * math.log(1 / goal.delta):.0f} rounds or more")
+    plan = theorem_private(goal.domain, goal.horizon, goal.lipschitz, goal.epsilon, goal.delta)
+    if goal.max_switches is not None and (plan.expected_switches or 0.0) > goal.max_switches:
+        raise NotApplicable(f"switches {plan.expected_switches:,.0f} times")
+    return plan
+
+
+def _theorem_lazy(goal: Goal) -> Plan:
+    switches = goal.horizon if goal.max_switches is None else goal.max_switches
+    if goal.horizon < 3 or not 1 <= switches <= goal.horizon:
+        raise NotApplicable("its theorem needs 3 rounds and from 1 to T switches")
+    return theorem_lazy(goal.domain, goal.horizon, goal.lipschitz, switches)
+
+
+SYSTEMS = (
+    System("P-COMW", _private, private=True, lazy=True),
+    System("P-COMW, Theorem DP OCO", _theorem_private, private=True, lazy=True),
+    System("P-COMW, lazy", _lazy, lazy=True),
+    System("P-COMW, Theorem Lazy OCO", _theorem_lazy, lazy=True),
+)
