@@ -63,9 +63,10 @@ class StepWalk(ABC):
 
     def _note(self, after: Array, changes: Changes) -> None:
         """Write down where the decision changed."""
-        before = np.concatenate([self.u[None], after[:-1]])
-        places = np.flatnonzero((after != before).any(axis=1))
+        # As the caller sees them: with a centre far off, points of the chart that differ may be one decision.
+        shown = self.domain.from_chart(np.concatenate([self.u[None], after]))
+        places = np.flatnonzero((shown[1:] != shown[:-1]).any(axis=1))
         if places.size:
             changes.add_many(places + self.done + 1, after[places])
-            self.u = after[-1].copy()
+        self.u = after[-1].copy()
         self.done += len(after)

@@ -1,8 +1,11 @@
 """From a goal to parameters: plans of P-COMW, the paper's presets, and the plans of prior systems."""
 
+from reticent.planning._approximate_leader import ApproximateLeaderPlan, plan_approximate_leader
 from reticent.planning._compare import Comparison, Offer, best_plan, compare_plans
 from reticent.planning._descent import DescentPlan, LeaderPlan, plan_descent, plan_leader
+from reticent.planning._ftrl import FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
 from reticent.planning._goal import Goal, NotApplicable, System
+from reticent.planning._implicit import ImplicitPlan, plan_implicit
 from reticent.planning._lazy import plan_lazy
 from reticent.planning._plan import Plan
 from reticent.planning._private import plan_private
@@ -10,18 +13,26 @@ from reticent.planning._system import SystemPlan
 from reticent.planning._theorems import theorem_lazy, theorem_private
 
 __all__ = [
+    "ApproximateLeaderPlan",
     "Comparison",
     "DescentPlan",
+    "FTRLPlan",
     "Goal",
+    "ImplicitPlan",
     "LeaderPlan",
     "NotApplicable",
     "Offer",
     "Plan",
     "System",
     "SystemPlan",
+    "TreeLeaderPlan",
     "best_plan",
     "compare_plans",
+    "plan_agarwal_singh",
+    "plan_approximate_leader",
     "plan_descent",
+    "plan_ftrl",
+    "plan_implicit",
     "plan_lazy",
     "plan_leader",
     "plan_private",

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from reticent.planning import _descent, _pcomw_systems
+from reticent.planning import _approximate_leader, _descent, _ftrl, _implicit, _pcomw_systems
 from reticent.planning._goal import System
 
-SYSTEMS: tuple[System, ...] = (*_pcomw_systems.SYSTEMS, *_descent.SYSTEMS)
+SYSTEMS: tuple[System, ...] = (
+    *_pcomw_systems.SYSTEMS,
+    *_ftrl.SYSTEMS,
+    *_implicit.SYSTEMS,
+    *_approximate_leader.SYSTEMS,
+    *_descent.SYSTEMS,
+)

@@ -5,11 +5,19 @@ from _case import Case
 
 import reticent as rt
 
-distance = rt.Custom(
-    lambda x, c: float(np.linalg.norm(x - c)), lambda x, c: (x - c) / max(np.linalg.norm(x - c), 1e-12), lipschitz=1.0
-)
+
+def away(x, c):
+    return float(np.linalg.norm(x - c))
+
+
+def from_there(x, c):
+    return (x - c) / max(np.linalg.norm(x - c), 1e-12)
+
+
+distance = rt.Custom(away, from_there, lipschitz=1.0)
 
 CASES = [
+    Case("descent-far", lambda: rt.planning.plan_descent(rt.Interval(1e6, 1e6 + 1), 400, 1e-8), rt.Linear()),
     Case("descent-ball", lambda: rt.planning.plan_descent(rt.Ball(3), 400, 1.0), rt.Logistic()),
     Case(
         "descent-box-lazy",

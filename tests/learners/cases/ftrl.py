@@ -1,0 +1,35 @@
+"""Cases of DP-FTRL and of Agarwal and Singh's FTRL."""
+
+import numpy as np
+from _case import Case
+
+import reticent as rt
+from reticent.learners._ftrl import DPFTRL, AgarwalSingh  # noqa: F401 (rt.make finds what is imported)
+from reticent.planning._ftrl import FTRLPlan, plan_agarwal_singh, plan_ftrl
+
+GOAL = (1.0, 3.0, 1e-5)
+BOX = rt.Box([-1, 0], [1, 2])
+
+
+def away(x, c):
+    return float(np.linalg.norm(x - c))
+
+
+def from_there(x, c):
+    return (x - c) / max(np.linalg.norm(x - c), 1e-12)
+
+
+distance = rt.Custom(away, from_there, lipschitz=1.0)
+
+CASES = [
+    Case("ftrl-ball", lambda: plan_ftrl(rt.Ball(3), 400, *GOAL), rt.Logistic()),
+    Case("ftrl-box-lazy", lambda: plan_ftrl(BOX, 400, *GOAL, max_switches=20, neighbors="zero-out"), rt.Hinge()),
+    Case("ftrl-exact-simplex", lambda: plan_ftrl(rt.Simplex(4), 400, *GOAL, noise="toeplitz-exact"), rt.Linear()),
+    Case("ftrl-tree-interval", lambda: plan_ftrl(rt.Interval(-1.0, 1.0), 400, *GOAL, noise="tree"), rt.Absolute()),
+    Case("ftrl-custom", lambda: plan_ftrl(rt.Ball(2), 400, *GOAL, batch=7), distance),
+    Case("ftrl-linear", lambda: plan_ftrl(rt.Ball(3), 400, *GOAL, linear=True), rt.Linear()),
+    Case("ftrl-linear-tree", lambda: plan_ftrl(BOX, 400, *GOAL, linear=True, noise="tree"), rt.Linear()),
+    Case("ftrl-no-claim", lambda: FTRLPlan(rt.Ball(3), 400, 1.0, lam=60.0, sigma=2.0, batch=3), rt.Huber()),
+    Case("agarwal-singh-ball", lambda: plan_agarwal_singh(rt.Ball(3), 400, *GOAL), rt.Linear()),
+    Case("agarwal-singh-simplex", lambda: plan_agarwal_singh(rt.Simplex(3), 400, *GOAL), rt.Linear()),
+]
