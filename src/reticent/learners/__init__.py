@@ -2,6 +2,8 @@
 
 from reticent.learners._approximate_leader import ApproximateLeader
 from reticent.learners._descent import OnlineGradientDescent, RegularisedLeader
+from reticent.learners._experts import LimitedSwitching, MultiplicativeWeights, PrivateDartboard, ShrinkingDartboard
+from reticent.learners._experts_leaders import ExpertsLazyLeader, LazyLeaderStar, PerturbedLeader
 from reticent.learners._ftrl import DPFTRL, AgarwalSingh
 from reticent.learners._implicit import PrivateImplicitDescent
 from reticent.learners._learner import Learner
@@ -15,10 +17,17 @@ __all__ = [
     "PCOMW",
     "AgarwalSingh",
     "ApproximateLeader",
+    "ExpertsLazyLeader",
+    "LazyLeaderStar",
     "Learner",
+    "LimitedSwitching",
+    "MultiplicativeWeights",
     "OnlineGradientDescent",
+    "PerturbedLeader",
+    "PrivateDartboard",
     "PrivateImplicitDescent",
     "RegularisedLeader",
+    "ShrinkingDartboard",
     "SystemLearner",
     "Trace",
     "make",

@@ -3,26 +3,45 @@
 from reticent.planning._approximate_leader import ApproximateLeaderPlan, plan_approximate_leader
 from reticent.planning._compare import Comparison, Offer, best_plan, compare_plans
 from reticent.planning._descent import DescentPlan, LeaderPlan, plan_descent, plan_leader
+from reticent.planning._experts import HedgePlan, LimitedSwitchingPlan, plan_hedge, plan_limited_switching
+from reticent.planning._experts_dartboard import DartboardPlan, plan_dartboard
+from reticent.planning._experts_leaders import (
+    ExpertsLazyLeaderPlan,
+    LazyPerturbedPlan,
+    PerturbedPlan,
+    plan_experts_lazy_leader,
+    plan_lazy_leader_star,
+    plan_perturbed_leader,
+)
 from reticent.planning._ftrl import FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
 from reticent.planning._goal import Goal, NotApplicable, System
 from reticent.planning._implicit import ImplicitPlan, plan_implicit
 from reticent.planning._lazy import plan_lazy
 from reticent.planning._plan import Plan
 from reticent.planning._private import plan_private
+from reticent.planning._private_dartboard import PrivateDartboardPlan
+from reticent.planning._private_dartboard_search import plan_private_dartboard
 from reticent.planning._system import SystemPlan
 from reticent.planning._theorems import theorem_lazy, theorem_private
 
 __all__ = [
     "ApproximateLeaderPlan",
     "Comparison",
+    "DartboardPlan",
     "DescentPlan",
+    "ExpertsLazyLeaderPlan",
     "FTRLPlan",
     "Goal",
+    "HedgePlan",
     "ImplicitPlan",
+    "LazyPerturbedPlan",
     "LeaderPlan",
+    "LimitedSwitchingPlan",
     "NotApplicable",
     "Offer",
+    "PerturbedPlan",
     "Plan",
+    "PrivateDartboardPlan",
     "System",
     "SystemPlan",
     "TreeLeaderPlan",
@@ -30,12 +49,19 @@ __all__ = [
     "compare_plans",
     "plan_agarwal_singh",
     "plan_approximate_leader",
+    "plan_dartboard",
     "plan_descent",
+    "plan_experts_lazy_leader",
     "plan_ftrl",
+    "plan_hedge",
     "plan_implicit",
     "plan_lazy",
+    "plan_lazy_leader_star",
     "plan_leader",
+    "plan_limited_switching",
+    "plan_perturbed_leader",
     "plan_private",
+    "plan_private_dartboard",
     "theorem_lazy",
     "theorem_private",
 ]

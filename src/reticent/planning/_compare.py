@@ -86,8 +86,11 @@ class Comparison:
             lines += textwrap.wrap(line, _WIDTH, subsequent_indent=" " * (_NAME + 27), drop_whitespace=False) or [line]
         if self.refusals:
             lines += ["", "does not apply"]
+            reasons: dict[str, list[str]] = {}
             for offer in self.refusals:
-                lines += textwrap.wrap(f"{offer.system:<{_NAME}}{offer.reason}", _WIDTH, subsequent_indent=" " * _NAME)
+                reasons.setdefault(offer.reason, []).append(offer.system)
+            for reason, systems in reasons.items():
+                lines += textwrap.wrap(f"  {reason}: {'; '.join(systems)}", _WIDTH, subsequent_indent="    ")
         return "\n".join(line.rstrip() for line in lines)
 
 

@@ -1,0 +1,32 @@
+"""Cases of the systems over experts."""
+
+from _case import Case
+
+import reticent as rt
+
+FIVE, THREE = rt.Experts(5), rt.Experts(3)
+
+CASES = [
+    Case("experts-hedge", lambda: rt.planning.plan_hedge(FIVE, 400, 1.0), rt.Linear()),
+    Case("experts-limited", lambda: rt.planning.plan_limited_switching(FIVE, 400, 1.0, 20), rt.Linear()),
+    Case("experts-fpl", lambda: rt.planning.plan_perturbed_leader(THREE, 400, 1.0), rt.Linear()),
+    Case(
+        "experts-fpl-uniform", lambda: rt.planning.plan_perturbed_leader(THREE, 400, 1.0, noise="uniform"), rt.Linear()
+    ),
+    Case("experts-fll-star", lambda: rt.planning.plan_lazy_leader_star(FIVE, 400, 1.0, 50), rt.Linear()),
+    Case("experts-fll", lambda: rt.planning.plan_experts_lazy_leader(FIVE, 400, 1.0, 50), rt.Linear()),
+    Case("experts-dartboard", lambda: rt.planning.plan_dartboard(FIVE, 400, 1.0, 50), rt.Linear()),
+    Case("experts-dartboard-hard", lambda: rt.planning.plan_dartboard(FIVE, 400, 1.0, 20, hard=True), rt.Linear()),
+    Case(
+        "experts-private",
+        lambda: rt.planning.plan_private_dartboard(FIVE, 400, 1.0, epsilon=2.0, delta=1e-4),
+        rt.Linear(),
+    ),
+    Case(
+        "experts-private-batch",
+        lambda: rt.planning.plan_private_dartboard(
+            THREE, 400, 1.0, epsilon=2.0, delta=1e-4, batch=7, max_switches=10, neighbors="zero-out"
+        ),
+        rt.Linear(),
+    ),
+]
