@@ -13,10 +13,16 @@ from reticent.planning._experts_leaders import (
     plan_lazy_leader_star,
     plan_perturbed_leader,
 )
+from reticent.planning._flat import FlatPlan, plan_flat
 from reticent.planning._ftrl import FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
 from reticent.planning._goal import Goal, NotApplicable, System
 from reticent.planning._implicit import ImplicitPlan, plan_implicit
+from reticent.planning._l2p import LazyToPrivatePlan, plan_l2p
 from reticent.planning._lazy import plan_lazy
+from reticent.planning._lazy_leader import LazyLeaderPlan, plan_lazy_leader
+from reticent.planning._newton import NewtonPlan, plan_newton
+from reticent.planning._perturbed_lazy import ShermanKorenPlan, plan_sherman_koren
+from reticent.planning._perturbed_objective import ObjectivePlan, plan_objective
 from reticent.planning._plan import Plan
 from reticent.planning._private import plan_private
 from reticent.planning._private_dartboard import PrivateDartboardPlan
@@ -31,17 +37,23 @@ __all__ = [
     "DescentPlan",
     "ExpertsLazyLeaderPlan",
     "FTRLPlan",
+    "FlatPlan",
     "Goal",
     "HedgePlan",
     "ImplicitPlan",
+    "LazyLeaderPlan",
     "LazyPerturbedPlan",
+    "LazyToPrivatePlan",
     "LeaderPlan",
     "LimitedSwitchingPlan",
+    "NewtonPlan",
     "NotApplicable",
+    "ObjectivePlan",
     "Offer",
     "PerturbedPlan",
     "Plan",
     "PrivateDartboardPlan",
+    "ShermanKorenPlan",
     "System",
     "SystemPlan",
     "TreeLeaderPlan",
@@ -52,16 +64,22 @@ __all__ = [
     "plan_dartboard",
     "plan_descent",
     "plan_experts_lazy_leader",
+    "plan_flat",
     "plan_ftrl",
     "plan_hedge",
     "plan_implicit",
+    "plan_l2p",
     "plan_lazy",
+    "plan_lazy_leader",
     "plan_lazy_leader_star",
     "plan_leader",
     "plan_limited_switching",
+    "plan_newton",
+    "plan_objective",
     "plan_perturbed_leader",
     "plan_private",
     "plan_private_dartboard",
+    "plan_sherman_koren",
     "theorem_lazy",
     "theorem_private",
 ]

@@ -38,7 +38,7 @@ class ApproximateLeaderPlan(SystemPlan):
     (1.0, True)
     """
 
-    system: ClassVar[str] = "approximate leader"
+    system: ClassVar[str] = "approximate leader (Smith, Thakurta)"
     reference: ClassVar[str] = "Smith and Thakurta 2013"
 
     added: float

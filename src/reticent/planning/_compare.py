@@ -83,14 +83,15 @@ class Comparison:
             per_round = offer.regret_bound / T
             vacuous = " (vacuous)" if per_round >= trivial else ""
             line = f"{offer.system:<{_NAME}}{per_round:>13.6g}{shown:>12}  {offer.assumes}{vacuous}"
-            lines += textwrap.wrap(line, _WIDTH, subsequent_indent=" " * (_NAME + 27), drop_whitespace=False) or [line]
+            lines.append(line)
         if self.refusals:
             lines += ["", "does not apply"]
             reasons: dict[str, list[str]] = {}
             for offer in self.refusals:
                 reasons.setdefault(offer.reason, []).append(offer.system)
             for reason, systems in reasons.items():
-                lines += textwrap.wrap(f"  {reason}: {'; '.join(systems)}", _WIDTH, subsequent_indent="    ")
+                text = f"  {reason}: {'; '.join(systems)}"
+                lines += textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
         return "\n".join(line.rstrip() for line in lines)
 
 

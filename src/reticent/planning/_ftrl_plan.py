@@ -238,7 +238,7 @@ class TreeLeaderPlan(NoisyLeaderPlan):
     1000
     """
 
-    system: ClassVar[str] = "FTRL on a tree"
+    system: ClassVar[str] = "FTRL on a tree (Agarwal, Singh)"
     reference: ClassVar[str] = "Agarwal and Singh 2017"
     assumes: ClassVar[str] = "linear losses"
     adversary: ClassVar[str] = "oblivious"

@@ -38,7 +38,7 @@ class ImplicitPlan(SystemPlan):
     (3.0, False)
     """
 
-    system: ClassVar[str] = "private implicit descent"
+    system: ClassVar[str] = "implicit descent (Jain et al.)"
     reference: ClassVar[str] = "Jain, Kothari and Thakurta 2012"
 
     alpha: float

@@ -1,0 +1,249 @@
+"""Plans of the lazy-to-private transformation: coins compare the decision with a point that has nothing to hide."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from reticent._check import Array, integer, positive
+from reticent.domains import Domain
+from reticent.planning._coin_plan import CoinPlan, chance
+from reticent.planning._first_term import first_term
+from reticent.planning._goal import Goal, NotApplicable, System
+from reticent.planning._l2p_search import Costs, Found, Law, Trials, search
+from reticent.planning._measure_choice import MeasureCosts
+from reticent.planning._plan import NEIGHBORS, check_body, check_scale
+from reticent.planning._private import _check_goal
+from reticent.planning._private_first import FirstTerms
+from reticent.privacy._coin import Coin
+from reticent.privacy._ledger import Statement, gaussian
+from reticent.privacy._terms import Bound, Term
+
+ANCHORS = ("drawn", "centre")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LazyToPrivatePlan(CoinPlan):
+    """Draws from exp(-beta (sum of losses + lam/2 |x|^2)), kept by coins that compare them with a point y.
+
+    With `anchor` "drawn" y is a draw of the first measure, renewed from the present one with probability `refresh`
+    after every batch, `refreshes` times at most, as published; with "centre" y is the centre for good. Both are exact:
+    decisions follow the measure whatever y is. Since the certified number of switches is for the worst y, renewals buy
+    none of it, and every one costs privacy like a switch; and the centre is never farther than the radius from a
+    decision, a drawn y up to the diameter.
+
+    >>> from reticent.domains import Ball
+    >>> plan = LazyToPrivatePlan(Ball(2), 1000, 1.0, beta=0.01, lam=100.0, p=0.1, budget=150, anchor="centre")
+    >>> round(plan.log_phi, 12), round(plan.most_switching, 4), plan.max_switches
+    (0.01, 0.1178, 150)
+    """
+
+    system: ClassVar[str] = "lazy-to-private (L2P)"
+    reference: ClassVar[str] = "Asi, Koren, Liu and Talwar 2024"
+
+    lam: float
+    anchor: str = "drawn"
+    refresh: float = 0.0
+    refreshes: int = 0
+
+    def _check(self) -> None:
+        super()._check()
+        self._set(lam=positive("lam", self.lam), refresh=chance("refresh", self.refresh))
+        self._set(refreshes=integer("refreshes", self.refreshes, least=0))
+        if self.anchor not in ANCHORS:
+            raise ValueError(f"anchor must be {' or '.join(map(repr, ANCHORS))}, got {self.anchor!r}")
+        if self.anchor == "centre" and (self.refresh or self.refreshes):
+            raise ValueError(
+                f"refresh and refreshes must be 0 with anchor='centre', got {self.refresh!r} and {self.refreshes!r}; "
+                "take anchor='drawn' for a point that is renewed"
+            )
+
+    @property
+    def reach(self) -> float:
+        """How far the point y can be from a decision."""
+        return self.domain.radius if self.anchor == "centre" else self.domain.diameter
+
+    @property
+    def log_phi(self) -> float:
+        """The logarithm of the scale of the coin: exp(beta (L(y) - L(x))) / phi is at most 1, and at least phi^-2."""
+        return self.beta * self.batch * self.lipschitz * self.reach
+
+    @property
+    def floor(self) -> float:
+        """Twice `log_phi`."""
+        return 2 * self.log_phi
+
+    @property
+    def special(self) -> float:
+        """The changed round moves L(y) - L(x) by `change` times the distance at most (docs/theory.md, R6)."""
+        return min(self.floor, self.beta * self.change * self.reach)
+
+    @property
+    def regret_bound(self) -> float:
+        """The bound of docs/theory.md, R6: that of P6 without drift."""
+        G = self.lipschitz
+        first = first_term(self.domain, self.beta, self.lam, G * self.horizon)
+        return first + self.squares * G**2 / (2 * self.lam) + G * self.domain.diameter * self.exhausted
+
+    @property
+    def shift(self) -> float:
+        """The privacy of one draw, as the number of a Gaussian release."""
+        return self.change * math.sqrt(self.beta / self.lam)
+
+    def _draws(self, rounds: int) -> int:
+        renewed = min(self.refreshes, rounds // self.batch) if self.refresh else 0
+        return self._changes(rounds) + renewed
+
+    def statements(self, rounds: int) -> tuple[Statement, ...]:
+        """Return the certificate of docs/theory.md, R6: draws of x and y, and the coin of the changed batch."""
+        if not self._changes(rounds):
+            return (gaussian(0.0),)
+        mu = self.shift * math.sqrt(self._draws(rounds))
+        return (
+            Statement("pld", Bound(tuple((Term(mu, Coin(1.0, 0.0), 0, way),) for way in self._coin().directions()))),
+        )
+
+    def dp_event(self) -> Any:
+        """Return Gaussian events of dp_accounting for the draws and for the coin of the changed batch."""
+        from dp_accounting import dp_event as events
+
+        from reticent.privacy._events import gdp
+
+        if not self._changes(self.horizon):
+            return events.NoOpDpEvent()
+        parts: list[Any] = [
+            events.SelfComposedDpEvent(events.GaussianDpEvent(1 / self.shift), self._draws(self.horizon))
+        ]
+        special = gdp(self._coin())
+        if math.isinf(special):
+            return events.NonPrivateDpEvent()
+        if special:
+            parts.append(events.GaussianDpEvent(1 / special))
+        return events.ComposedDpEvent(parts)
+
+
+def plan_l2p(
+    domain: Domain,
+    horizon: int,
+    lipschitz: float,
+    epsilon: float,
+    delta: float,
+    *,
+    neighbors: str = "replace",
+    max_switches: int | None = None,
+    refresh: str = "published",
+) -> LazyToPrivatePlan:
+    """Return the lazy-to-private plan of least certified regret that is (epsilon, delta)-private.
+
+    `refresh="published"` renews the point y with the probability p of a forced switch, as the paper does (unless p is
+    1: then no coin ever reads it);
+    `refresh="never"` compares with the centre of the domain instead, which is as exact, costs no draw, and has the
+    lower certificate: renewing y can only lower the number of switches on easy streams, which no certificate sees.
+    `max_switches` is a hard cap. The regret bound is for losses that do not depend on the decisions, privacy holds for
+    all (docs/theory.md, R6).
+
+    >>> from reticent.domains import Ball
+    >>> plan = plan_l2p(Ball(2), 100_000, 1.0, 1.0, 1e-6, refresh="never")
+    >>> 0.999 < plan.account().epsilon(1e-6) <= 1.0, plan.regret_bound < 2_500
+    (True, True)
+    """
+    if refresh not in ("published", "never"):
+        raise ValueError(f"refresh must be 'published' or 'never', got {refresh!r}")
+    check_body(domain)
+    T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
+    check_scale(domain, G)
+    if neighbors not in NEIGHBORS:
+        raise ValueError(f"neighbors must be {' or '.join(map(repr, NEIGHBORS))}, got {neighbors!r}")
+    eps, small = _check_goal(epsilon, delta)
+    S = None if max_switches is None else integer("max_switches", max_switches, least=0)
+    anchor = "drawn" if refresh == "published" else "centre"
+    claim: dict[str, Any] = {"epsilon": eps, "delta": small, "neighbors": neighbors, "anchor": anchor}
+    lam, beta = MeasureCosts(domain, G, T).still()
+    plans = [LazyToPrivatePlan(domain, T, G, beta=beta, lam=lam, p=0.0, budget=0, **claim)]
+    if T > 1 and S != 0:
+        change = 2.0 if neighbors == "replace" else 1.0
+        costs = _Costs(domain, T, eps, small, change, S, drawn=refresh == "published")
+        made = [_plan(costs, found, G, claim) for found in search(costs)]
+        plans += [plan for plan in made if plan is not None]
+    return min(plans, key=lambda plan: plan.regret_bound)
+
+
+class _Costs(Costs):
+    """The strength of a measure is the step G sqrt(beta/lam), its shape the precision beta lam R^2 / d."""
+
+    def __init__(self, *goal: Any, drawn: bool) -> None:
+        super().__init__(*goal)
+        self.reach = self.wide if drawn else 1.0
+        self.refreshing = drawn
+        # Batches as long as few switches ask for have a large lam, hence large precisions.
+        longest = (self.most * self.T / (min(self.cap, self.T) + 1)) ** 2 / self.domain.chart_dim
+        shapes = 0.02, max(1e5, 100 * longest)
+        rows = math.ceil(math.log10(shapes[1] / shapes[0])) + 1
+        self._first = FirstTerms(self.domain, self.T, self.strengths, shapes, (12, rows))
+        self.shapes = tuple(np.geomspace(1.0, shapes[1] / 10, 6))
+
+    @property
+    def strengths(self) -> tuple[float, float]:
+        step = self.most / self.change
+        return step / (20 * math.sqrt(self.T)), step * 1.01
+
+    def _beta(self, at: Trials, strength: Array) -> Array:
+        beta: Array = np.sqrt(at.shape * self.domain.chart_dim) * strength
+        return beta
+
+    def law(self, at: Trials, strength: Array) -> Law:
+        beta = self._beta(at, strength)
+        special = np.minimum(2 * at.batch, self.change) * beta * self.reach
+        return Law(2 * beta * at.batch * self.reach, special, self.change * strength)
+
+    def measure(self, at: Trials, strength: Array) -> Array:
+        lam = np.sqrt(at.shape * self.domain.chart_dim) / strength
+        return self._first(strength, at.shape) + self.T * at.batch / (2 * lam)
+
+
+def _plan(costs: _Costs, found: Found, G: float, claim: dict[str, Any]) -> LazyToPrivatePlan | None:
+    """Return the plan of a candidate: its budget a whole number, and the step that this budget leaves room for."""
+    at = Trials.of(found.point[None])
+    at = at._replace(batch=np.round(at.batch))  # a logarithm may have lost its last digit
+    batch, p = int(at.batch[0]), float(at.p[0])
+    n = math.ceil(costs.T / batch) - 1
+    law = costs.law(at, np.array([found.strength]))
+    budget = min(max(1, math.ceil(float(costs.budget(at, law)[0][0]) - 1e-6)), max(n, 1))
+    whole = np.array([float(budget)])
+    step = float(costs.solve(at, 60, whole)[0])
+    if costs.leak(at, np.array([step]), whole)[0] > costs.delta:
+        return None  # not even the weakest measure: the horizon is too short for coins
+    R = costs.domain.radius
+    root = math.sqrt(float(at.shape[0]) * costs.domain.chart_dim)
+    lam = root / step * G / R
+    extra = {"refresh": p, "refreshes": int(costs.refreshes(batch, p))} if costs.refreshing and p < 1 else {}
+    values: dict[str, Any] = {"lam": lam, "p": p, "budget": budget, "batch": batch, **extra, **claim}
+    return LazyToPrivatePlan(costs.domain, costs.T, G, beta=lam * (step / G) ** 2, **values)
+
+
+def _propose(goal: Goal) -> LazyToPrivatePlan:
+    if goal.epsilon is None or goal.delta is None:
+        raise NotApplicable("draws for privacy, which is not asked for")
+    try:
+        plans = [
+            plan_l2p(
+                goal.domain,
+                goal.horizon,
+                goal.lipschitz,
+                goal.epsilon,
+                goal.delta,
+                neighbors=goal.neighbors,
+                max_switches=goal.max_switches,
+                refresh=refresh,
+            )
+            for refresh in ("published", "never")
+        ]
+    except ValueError as why:
+        raise NotApplicable(str(why)) from None
+    return min(plans, key=lambda plan: plan.regret_bound)
+
+
+SYSTEMS = (System(LazyToPrivatePlan.system, _propose, private=True, lazy=True),)

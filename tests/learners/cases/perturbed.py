@@ -1,0 +1,35 @@
+"""Cases of perturbed leaders: objective perturbation, the lazy perturbed leader, and the lazy leader."""
+
+from _case import Case
+
+import reticent as rt
+from reticent.learners import _lazy_leader, _perturbed  # noqa: F401 (rt.make finds learners that are imported)
+from reticent.planning._lazy_leader import plan_lazy_leader
+from reticent.planning._perturbed_lazy import plan_sherman_koren
+from reticent.planning._perturbed_objective import plan_objective
+
+
+def objective(domain, smoothness, **options):
+    return lambda: plan_objective(domain, 300, 1.0, 3.0, 1e-5, smoothness=smoothness, **options)
+
+
+BOX = rt.Box([-1.0, 0.0], [1.0, 2.0])
+
+CASES = [
+    Case("objective-ball-linear", objective(rt.Ball(3), 0.0), rt.Linear()),
+    Case("objective-ball-logistic", objective(rt.Ball(3), 1.0), rt.Logistic()),
+    Case("objective-box-huber", objective(BOX, 1.0, neighbors="zero-out"), rt.Huber(0.5)),
+    Case("objective-interval-squared", objective(rt.Interval(-1.0, 1.0), 0.5), rt.Squared(), scale=0.6),
+    Case("objective-simplex", objective(rt.Simplex(3), 0.0), rt.Linear()),
+    Case("sherman-koren-linear", lambda: plan_sherman_koren(rt.Ball(3), 400, 1.0, 40), rt.Linear()),
+    Case("sherman-koren-box", lambda: plan_sherman_koren(BOX, 400, 1.0, 40), rt.Linear()),
+    Case("sherman-koren-simplex", lambda: plan_sherman_koren(rt.Simplex(3), 400, 1.0, 40), rt.Linear()),
+    Case(
+        "sherman-koren-logistic",
+        lambda: plan_sherman_koren(rt.Ball(2), 400, 1.0, 100, smoothness=1.0),
+        rt.Logistic(),
+    ),
+    Case("lazy-leader-ball", lambda: plan_lazy_leader(rt.Ball(3), 400, 1.0, max_switches=40), rt.Linear()),
+    Case("lazy-leader-box", lambda: plan_lazy_leader(BOX, 400, 1.0), rt.Linear()),
+    Case("lazy-leader-simplex", lambda: plan_lazy_leader(rt.Simplex(4), 400, 1.0, max_switches=40), rt.Linear()),
+]
