@@ -41,6 +41,7 @@ bench: setup
 	$(BIN)/python bench/learner.py
 	$(BIN)/python bench/lazy.py
 	$(BIN)/python bench/plans.py
+	$(BIN)/python bench/systems.py
 	$(BIN)/python bench/audit.py
 
 audit: setup

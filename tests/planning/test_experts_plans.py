@@ -216,7 +216,7 @@ def test_systems_answer_goals():
         goal = dataclasses.replace(free, max_switches=200 if system.lazy else None)
         if system.private:
             goal = dataclasses.replace(goal, epsilon=1.0, delta=1e-6)
-        plan = system.propose(goal)
+        plan = system.answer(goal)
         assert system.experts
         assert plan.system == system.name
         assert "Experts(10)" in str(plan)
@@ -224,4 +224,4 @@ def test_systems_answer_goals():
             assert plan.expected_switches <= 200 * (1 + 1e-9)
         for bad in (dataclasses.replace(goal, domain=rt.Ball(2)), dataclasses.replace(goal, loss=rt.Hinge())):
             with pytest.raises(NotApplicable):
-                system.propose(bad)
+                system.answer(bad)

@@ -11,9 +11,10 @@ from scipy import integrate, stats
 
 import reticent as rt
 from reticent.planning._ftrl import SYSTEMS, FTRLPlan, plan_agarwal_singh, plan_ftrl
-from reticent.planning._ftrl_regret import Regret, mean_length
+from reticent.planning._ftrl_regret import Regret
 from reticent.planning._goal import Goal, NotApplicable
 from reticent.planning._noise import Buffers, SquareRoot, Tree, root_coefficients
+from reticent.planning._noise_cost import mean_length
 from reticent.planning._noise_fit import fit_buffers
 
 BALL = rt.Ball(10)
@@ -267,20 +268,20 @@ def test_privacy_is_not_in_the_leading_term_for_linear_losses():
 
 def test_systems_answer_goals_or_say_why_not():
     goal = Goal(BALL, 1000, 1.0, rt.Linear(), epsilon=1.0, delta=1e-6)
-    plans = {system.name: system.propose(goal) for system in SYSTEMS}
+    plans = {system.name: system.answer(goal) for system in SYSTEMS}
     assert all(plan.private and plan.horizon == 1000 for plan in plans.values())
     assert plans["DP-FTRL, linear losses"].regret_bound < plans["DP-FTRL"].regret_bound
     for system in SYSTEMS:
         with pytest.raises(NotApplicable):
-            system.propose(replace(goal, epsilon=None, delta=None))
+            system.answer(replace(goal, epsilon=None, delta=None))
         with pytest.raises(NotApplicable):
-            system.propose(replace(goal, domain=rt.Experts(3)))
+            system.answer(replace(goal, domain=rt.Experts(3)))
         if "linear" in system.name or not system.lazy:
             with pytest.raises(NotApplicable, match="linear"):
-                system.propose(replace(goal, loss=rt.Absolute()))
+                system.answer(replace(goal, loss=rt.Absolute()))
         lazy = replace(goal, max_switches=10)
         if system.lazy:
-            assert system.propose(lazy).max_switches <= 10
+            assert system.answer(lazy).max_switches <= 10
         else:
             with pytest.raises(NotApplicable, match="every round"):
-                system.propose(lazy)
+                system.answer(lazy)

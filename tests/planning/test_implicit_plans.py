@@ -15,7 +15,8 @@ from reticent.planning._approximate_leader import (
 )
 from reticent.planning._goal import Goal, NotApplicable
 from reticent.planning._implicit import SYSTEMS as IMPLICIT
-from reticent.planning._implicit import ImplicitPlan, harmonic, least_at, mean_length, plan_implicit, power_sum
+from reticent.planning._implicit import ImplicitPlan, harmonic, least_at, plan_implicit, power_sum
+from reticent.planning._noise_cost import mean_length
 from reticent.planning._private_cost import largest_mu
 
 PLANNERS = [plan_implicit, plan_approximate_leader]
@@ -173,16 +174,16 @@ custom = rt.Custom(lambda x, c: float(c @ x), lambda x, c: c, lipschitz=1.0)
 def test_systems_answer_goals():
     goal = Goal(rt.Ball(2), 1000, 1.0, rt.Hinge(), 1.0, 1e-6)
     for (system,) in (IMPLICIT, LEADERS):
-        plan = system.propose(goal)
+        plan = system.answer(goal)
         assert plan.system == system.name
         assert system.private
         assert not system.lazy
         assert plan.epsilon == 1.0
         with pytest.raises(NotApplicable):
-            system.propose(replace(goal, epsilon=None, delta=None))
+            system.answer(replace(goal, epsilon=None, delta=None))
     with pytest.raises(NotApplicable, match="custom"):
-        IMPLICIT[0].propose(replace(goal, loss=custom))
-    assert LEADERS[0].propose(replace(goal, loss=custom)).epsilon == 1.0
+        IMPLICIT[0].answer(replace(goal, loss=custom))
+    assert LEADERS[0].answer(replace(goal, loss=custom)).epsilon == 1.0
 
 
 def test_sums_of_powers():

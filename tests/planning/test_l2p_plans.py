@@ -158,20 +158,20 @@ def test_bad_goals_are_refused():
 
 def test_systems_answer_goals():
     goal = Goal(Ball(2), 2000, 1.0, Logistic(), 1.0, 1e-6)
-    best = _l2p.SYSTEMS[0].propose(goal)
+    best = _l2p.SYSTEMS[0].answer(goal)
     assert isinstance(best, LazyToPrivatePlan)
     assert best.regret_bound <= plan_l2p(Ball(2), 2000, 1.0, 1.0, 1e-6).regret_bound
-    assert isinstance(_flat.SYSTEMS[0].propose(goal), FlatPlan)
+    assert isinstance(_flat.SYSTEMS[0].answer(goal), FlatPlan)
     newton = _newton.SYSTEMS[0]
     open_goal = dataclasses.replace(goal, epsilon=None, delta=None)
-    assert newton.propose(open_goal).exp_concavity < math.exp(-1.0)
-    assert newton.propose(dataclasses.replace(open_goal, exp_concavity=0.2, loss=Squared())).exp_concavity == 0.2
+    assert newton.answer(open_goal).exp_concavity < math.exp(-1.0)
+    assert newton.answer(dataclasses.replace(open_goal, exp_concavity=0.2, loss=Squared())).exp_concavity == 0.2
     moved = Ball(2, center=[1.0, 0.0])
     for change in ({"loss": Linear()}, {"loss": Hinge()}, {"loss": Squared()}, {"domain": moved}, {"lipschitz": 1e4}):
         with pytest.raises(NotApplicable):
-            newton.propose(dataclasses.replace(open_goal, **change))
+            newton.answer(dataclasses.replace(open_goal, **change))
     for system in (_l2p.SYSTEMS[0], _flat.SYSTEMS[0]):
         with pytest.raises(NotApplicable):
-            system.propose(open_goal)
+            system.answer(open_goal)
         with pytest.raises(NotApplicable):
-            system.propose(dataclasses.replace(goal, epsilon=1e-9))
+            system.answer(dataclasses.replace(goal, epsilon=1e-9))

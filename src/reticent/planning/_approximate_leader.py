@@ -13,10 +13,12 @@ from reticent._check import Array, positive
 from reticent.domains import Domain
 from reticent.domains._body import read_only
 from reticent.losses import Custom, GeneralisedLinear, Loss
-from reticent.planning._goal import Goal, NotApplicable, System
-from reticent.planning._implicit import checked_goal, finite, gaussian_event, least_at, mean_length
+from reticent.planning._goal import Goal, System
+from reticent.planning._implicit import finite, gaussian_event, least_at
+from reticent.planning._noise_cost import mean_length
 from reticent.planning._plan import check_body
 from reticent.planning._system import SystemPlan
+from reticent.planning._target import check_target
 
 if TYPE_CHECKING:
     from reticent.privacy._ledger import Statement
@@ -126,7 +128,9 @@ def plan_approximate_leader(
     >>> plan.added, plan.regret_bound < 0.04 * plan.horizon
     (0.0, True)
     """
-    T, G, most = checked_goal(domain, horizon, lipschitz, epsilon, delta)
+    check_body(domain)
+    target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
+    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
     h = 0.0 if strong_convexity is None else positive("strong_convexity", strong_convexity, zero=True)
     R = domain.radius
     shell = ApproximateLeaderPlan(domain, T, G, added=G / R, noise=1.0, strong_convexity=h, neighbors=neighbors)
@@ -166,13 +170,7 @@ def past_rounds(n: int) -> tuple[Array, Array, Array]:
 
 
 def _leader(goal: Goal) -> ApproximateLeaderPlan:
-    if goal.domain.finite:
-        raise NotApplicable("needs a convex body, not a finite set")
-    if goal.epsilon is None or goal.delta is None:
-        raise NotApplicable("adds noise for privacy, which is not asked for")
-    return plan_approximate_leader(
-        goal.domain, goal.horizon, goal.lipschitz, goal.epsilon, goal.delta, neighbors=goal.neighbors
-    )
+    return plan_approximate_leader(*goal.target, neighbors=goal.neighbors)
 
 
 SYSTEMS = (System(ApproximateLeaderPlan.system, _leader, private=True),)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from reticent._check import integer, positive, real
 from reticent.domains import Domain
 from reticent.losses import Loss
 from reticent.planning._goal import AnyPlan, Goal, NotApplicable
-from reticent.planning._plan import NEIGHBORS, check_scale
+from reticent.planning._plan import check_scale
 from reticent.planning._systems import SYSTEMS
+from reticent.planning._target import check_adversary, check_neighbors
 
-_ADVERSARIES = ("adaptive", "oblivious")
 _NAME, _WIDTH = 44, 118
 
 
@@ -95,6 +96,18 @@ class Comparison:
         return "\n".join(line.rstrip() for line in lines)
 
 
+class Wanted(TypedDict, total=False):
+    """What a goal may name: see `compare_plans`."""
+
+    epsilon: float | None
+    delta: float | None
+    max_switches: int | None
+    neighbors: str
+    adversary: str
+    smoothness: float | None
+    exp_concavity: float | None
+
+
 def compare_plans(
     domain: Domain,
     horizon: int,
@@ -123,82 +136,27 @@ def compare_plans(
     >>> found["FTRL"].reason
     'may change its decision every round'
     """
-    goal = _checked(
-        Goal(
-            domain,
-            horizon,
-            lipschitz,
-            loss,
-            epsilon,
-            delta,
-            max_switches,
-            neighbors,
-            adversary,
-            smoothness,
-            exp_concavity,
-        )
-    )
+    size, privacy = (domain, horizon, lipschitz, loss), (epsilon, delta)
+    goal = _checked(Goal(*size, *privacy, max_switches, neighbors, adversary, smoothness, exp_concavity))
     offers, refusals = [], []
     for system in SYSTEMS:
-        reason = _mismatch(goal, private=system.private, lazy=system.lazy, experts=system.experts)
-        if not reason:
-            try:
-                offers.append(Offer(system.name, system.propose(goal)))
-                continue
-            except NotApplicable as why:
-                reason = str(why)
-        refusals.append(Offer(system.name, None, reason))
+        try:
+            offers.append(Offer(system.name, system.answer(goal)))
+        except NotApplicable as why:
+            refusals.append(Offer(system.name, None, str(why)))
     offers.sort(key=lambda offer: offer.regret_bound)
     return Comparison(goal, tuple(offers), tuple(refusals))
 
 
-def best_plan(
-    domain: Domain,
-    horizon: int,
-    lipschitz: float,
-    loss: Loss,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    max_switches: int | None = None,
-    neighbors: str = "replace",
-    adversary: str = "adaptive",
-    smoothness: float | None = None,
-    exp_concavity: float | None = None,
-) -> AnyPlan:
-    """Return the plan with the lowest certificate among all systems that apply; see `compare_plans`.
+def best_plan(domain: Domain, horizon: int, lipschitz: float, loss: Loss, **goal: Unpack[Wanted]) -> AnyPlan:
+    """Return the plan with the lowest certificate among all systems that apply; the goal as for `compare_plans`.
 
     >>> import reticent as rt
     >>> plan = rt.best_plan(rt.Interval(-1.0, 1.0), 1000, 1.0, rt.Absolute(), max_switches=100)
     >>> plan.expected_switches <= 100
     True
     """
-    return compare_plans(
-        domain,
-        horizon,
-        lipschitz,
-        loss,
-        epsilon=epsilon,
-        delta=delta,
-        max_switches=max_switches,
-        neighbors=neighbors,
-        adversary=adversary,
-        smoothness=smoothness,
-        exp_concavity=exp_concavity,
-    ).best
-
-
-def _mismatch(goal: Goal, *, private: bool, lazy: bool, experts: bool) -> str:
-    """Return in a few words why a kind of system cannot meet a goal; empty if it may."""
-    if goal.domain.finite != experts:
-        return "is for experts, a finite set" if experts else "needs a convex body, not a finite set"
-    if goal.epsilon is not None and not private:
-        return "is not private"
-    if goal.epsilon is None and private:
-        return "adds noise for privacy, which is not asked for"
-    if goal.max_switches is not None and not lazy:
-        return "may change its decision every round"
-    return ""
+    return compare_plans(domain, horizon, lipschitz, loss, **goal).best
 
 
 def _checked(goal: Goal) -> Goal:
@@ -219,9 +177,8 @@ def _checked(goal: Goal) -> Goal:
             raise ValueError(f"delta must be greater than 0 and less than 1, got {goal.delta!r}")
     if goal.max_switches is not None:
         integer("max_switches", goal.max_switches, least=0)
-    for name, allowed in (("neighbors", NEIGHBORS), ("adversary", _ADVERSARIES)):
-        if getattr(goal, name) not in allowed:
-            raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}, got {getattr(goal, name)!r}")
+    check_neighbors(goal.neighbors)
+    check_adversary(goal.adversary)
     for name in ("smoothness", "exp_concavity"):
         if getattr(goal, name) is not None:
             positive(name, getattr(goal, name), zero=name == "smoothness")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from reticent._check import integer, positive
 from reticent.domains import Domain
-from reticent.planning._goal import Goal, NotApplicable, System
+from reticent.planning._goal import Goal, System
 from reticent.planning._plan import check_body
 from reticent.planning._system import SystemPlan
 
@@ -113,18 +113,11 @@ def block_squares(horizon: int, batch: int) -> int:
 
 
 def _descent(goal: Goal) -> DescentPlan:
-    _over_a_body(goal)
-    return plan_descent(goal.domain, goal.horizon, goal.lipschitz, max_switches=goal.max_switches)
+    return plan_descent(*goal.size, max_switches=goal.max_switches)
 
 
 def _leader(goal: Goal) -> LeaderPlan:
-    _over_a_body(goal)
-    return plan_leader(goal.domain, goal.horizon, goal.lipschitz)
-
-
-def _over_a_body(goal: Goal) -> None:
-    if goal.domain.finite:
-        raise NotApplicable("needs a convex body, not a finite set")
+    return plan_leader(*goal.size)
 
 
 SYSTEMS = (System(DescentPlan.system, _descent, lazy=True), System(LeaderPlan.system, _leader))

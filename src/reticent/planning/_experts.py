@@ -164,30 +164,14 @@ def plan_limited_switching(
     return LimitedSwitchingPlan(domain, T, G, beta=beta, batch=batch, failure=failure)
 
 
-def over_experts(goal: Goal) -> None:
-    """Refuse goals that are not about a finite set and linear losses."""
-    if not goal.domain.finite:
-        raise NotApplicable("is for experts, a finite set")
-    if not isinstance(goal.loss, Linear):
-        raise NotApplicable("is for linear losses")
-
-
-def some_switches(goal: Goal) -> None:
-    """Refuse goals that allow no switch at all, which no bound in expectation meets."""
-    if goal.max_switches == 0:
-        raise NotApplicable("needs one switch at least")
-
-
 def _hedge(goal: Goal) -> HedgePlan:
-    over_experts(goal)
-    return plan_hedge(goal.domain, goal.horizon, goal.lipschitz)
+    return plan_hedge(*goal.size)
 
 
 def _limited(goal: Goal) -> LimitedSwitchingPlan:
-    over_experts(goal)
     if goal.max_switches is None:
         raise NotApplicable("needs a max_switches")
-    return plan_limited_switching(goal.domain, goal.horizon, goal.lipschitz, goal.max_switches)
+    return plan_limited_switching(*goal.size, goal.max_switches)
 
 
 SYSTEMS = (

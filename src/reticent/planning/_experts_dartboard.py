@@ -14,8 +14,6 @@ from reticent.planning._experts import (
     ExpertsPlan,
     best_beta,
     check_experts,
-    over_experts,
-    some_switches,
     weights_regret,
 )
 from reticent.planning._experts_leaders import largest
@@ -129,9 +127,8 @@ def plan_dartboard(
 
 
 def _dartboard(goal: Goal) -> DartboardPlan:
-    over_experts(goal)
-    some_switches(goal)
-    return plan_dartboard(goal.domain, goal.horizon, goal.lipschitz, goal.max_switches)
+    goal.need_a_switch()
+    return plan_dartboard(*goal.size, goal.max_switches)
 
 
 SYSTEMS = (System(DartboardPlan.system, _dartboard, lazy=True, experts=True),)

@@ -12,7 +12,7 @@ import scipy
 
 from reticent._check import integer, positive
 from reticent.domains import Domain
-from reticent.planning._experts import ExpertsPlan, check_experts, over_experts, some_switches
+from reticent.planning._experts import ExpertsPlan, check_experts
 from reticent.planning._goal import Goal, System
 
 NOISES = ("laplace", "uniform")
@@ -214,21 +214,18 @@ def _best(noise: str, n: int, lipschitz: float, horizon: int) -> float:
 
 
 def _perturbed(goal: Goal) -> PerturbedPlan:
-    over_experts(goal)
-    plans = [plan_perturbed_leader(goal.domain, goal.horizon, goal.lipschitz, noise=noise) for noise in NOISES]
+    plans = [plan_perturbed_leader(*goal.size, noise=noise) for noise in NOISES]
     return min(plans, key=lambda plan: plan.regret_bound)
 
 
 def _lazy_star(goal: Goal) -> LazyPerturbedPlan:
-    over_experts(goal)
-    some_switches(goal)
-    return plan_lazy_leader_star(goal.domain, goal.horizon, goal.lipschitz, goal.max_switches)
+    goal.need_a_switch()
+    return plan_lazy_leader_star(*goal.size, goal.max_switches)
 
 
 def _lazy(goal: Goal) -> ExpertsLazyLeaderPlan:
-    over_experts(goal)
-    some_switches(goal)
-    return plan_experts_lazy_leader(goal.domain, goal.horizon, goal.lipschitz, goal.max_switches)
+    goal.need_a_switch()
+    return plan_experts_lazy_leader(*goal.size, goal.max_switches)
 
 
 SYSTEMS = (

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from reticent._check import Array, integer, positive
+from reticent._check import Array, integer
 from reticent.domains import Ball, Box, Domain
 from reticent.planning._coin_plan import CoinPlan
 from reticent.planning._first_term import _mean_distance
-from reticent.planning._goal import Goal, NotApplicable, System
+from reticent.planning._goal import Goal, System
 from reticent.planning._l2p_search import Costs, Found, Law, Trials, search
-from reticent.planning._plan import NEIGHBORS, check_body, check_scale
-from reticent.planning._private import _check_goal
+from reticent.planning._plan import check_body
+from reticent.planning._target import check_target
 from reticent.privacy._coin import Coin
 from reticent.privacy._ledger import Statement, gaussian
 from reticent.privacy._terms import Bound, Term
@@ -138,11 +138,7 @@ def plan_flat(
     (True, True)
     """
     check_body(domain)
-    T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
-    check_scale(domain, G)
-    if neighbors not in NEIGHBORS:
-        raise ValueError(f"neighbors must be {' or '.join(map(repr, NEIGHBORS))}, got {neighbors!r}")
-    eps, small = _check_goal(epsilon, delta)
+    T, G, eps, small, _ = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
     S = None if max_switches is None else integer("max_switches", max_switches, least=0)
     claim: dict[str, Any] = {"epsilon": eps, "delta": small, "neighbors": neighbors}
     # One draw of the uniform law, kept for good: nothing is revealed, and nothing can be clipped.
@@ -194,20 +190,7 @@ def _plan(costs: _Costs, found: Found, G: float, claim: dict[str, Any]) -> FlatP
 
 
 def _propose(goal: Goal) -> FlatPlan:
-    if goal.epsilon is None or goal.delta is None:
-        raise NotApplicable("draws for privacy, which is not asked for")
-    try:
-        return plan_flat(
-            goal.domain,
-            goal.horizon,
-            goal.lipschitz,
-            goal.epsilon,
-            goal.delta,
-            neighbors=goal.neighbors,
-            max_switches=goal.max_switches,
-        )
-    except ValueError as why:
-        raise NotApplicable(str(why)) from None
+    return plan_flat(*goal.target, neighbors=goal.neighbors, max_switches=goal.max_switches)
 
 
 SYSTEMS = (System(FlatPlan.system, _propose, private=True, lazy=True),)

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from reticent._check import integer, positive, real
+from reticent._check import integer
 from reticent.domains import Domain
 from reticent.losses import Linear
 from reticent.planning._ftrl_plan import NOISES, FTRLPlan, TreeLeaderPlan
@@ -16,7 +16,8 @@ from reticent.planning._ftrl_regret import Regret
 from reticent.planning._goal import Goal, NotApplicable, System
 from reticent.planning._noise import Buffers, Noise, SquareRoot, Tree
 from reticent.planning._noise_fit import fit_buffers
-from reticent.planning._plan import NEIGHBORS, check_body, check_scale
+from reticent.planning._plan import check_body
+from reticent.planning._target import check_target
 
 __all__ = ["SYSTEMS", "FTRLPlan", "TreeLeaderPlan", "plan_agarwal_singh", "plan_ftrl"]
 
@@ -47,7 +48,9 @@ def plan_ftrl(
     >>> plan.regret_bound / 1e5 < 0.0457, round(plan.account().epsilon(1e-6), 6)
     (True, 1.0)
     """
-    T, G, most = _goal(domain, horizon, lipschitz, epsilon, delta, neighbors)
+    check_body(domain)
+    target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
+    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
     if noise not in NOISES:
         raise ValueError(f"noise must be {' or '.join(map(repr, NOISES))}, got {noise!r}")
     least = 1
@@ -107,38 +110,14 @@ def plan_agarwal_singh(
     >>> plan.regret_bound < 2 * 100_000**0.5
     True
     """
-    T, G, most = _goal(domain, horizon, lipschitz, epsilon, delta, neighbors)
+    check_body(domain)
+    target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
+    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
     law = Tree(False)
     sigma = (2 * G if neighbors == "replace" else G) / most * law.sensitivity(T)
     regret = Regret.of(domain, T, G, batch=1, noise=law, sigma=sigma, topped=True)
     lam = regret.best_linear()
     return TreeLeaderPlan(domain, T, G, lam=lam, sigma=sigma, epsilon=epsilon, delta=delta, neighbors=neighbors)
-
-
-def _goal(
-    domain: Domain, horizon: int, lipschitz: float, epsilon: float, delta: float, neighbors: str
-) -> tuple[int, float, float]:
-    """Return the horizon, the Lipschitz constant and the largest mu of the goal, all checked."""
-    from reticent.planning._private_cost import largest_mu
-    from reticent.privacy._ledger import SystemAccount, gaussian
-
-    check_body(domain)
-    T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
-    check_scale(domain, G)
-    if neighbors not in NEIGHBORS:
-        raise ValueError(f"neighbors must be {' or '.join(map(repr, NEIGHBORS))}, got {neighbors!r}")
-    eps, small = positive("epsilon", epsilon), real("delta", delta)
-    if not 1e-30 <= small < 1 or not 1e-6 <= eps <= 1e3:
-        raise ValueError(
-            f"epsilon must be from 1e-6 to 1000 and delta from 1e-30 to below 1, got epsilon={epsilon!r} and "
-            f"delta={delta!r}; epsilon near 1 and delta far below one over the number of people are usual"
-        )
-    most = largest_mu(eps, small)
-    # A little less than the most, so that rounding in an account never shows an epsilon above the goal.
-    for less in (1e-9, 1e-6, 1e-3, 0.1):
-        if SystemAccount(T, neighbors, (gaussian((1 - less) * most),)).epsilon(small) <= eps:
-            return T, G, (1 - less) * most
-    raise ValueError(f"no noise is known to meet epsilon={epsilon!r} at delta={delta!r}; take a larger epsilon")
 
 
 def _best_batch(price: Callable[[int], float], least: int, horizon: int) -> int:
@@ -155,36 +134,17 @@ def _best_batch(price: Callable[[int], float], least: int, horizon: int) -> int:
     return look(best / step, best * step, _FINE)
 
 
-def _private(goal: Goal) -> tuple[float, float]:
-    if goal.domain.finite:
-        raise NotApplicable("needs a convex body, not a finite set")
-    if goal.epsilon is None or goal.delta is None:
-        raise NotApplicable("is for private goals: its noise buys nothing else")
-    return goal.epsilon, goal.delta
-
-
 def _ftrl(noise: str, linear: bool, goal: Goal) -> FTRLPlan:
-    epsilon, delta = _private(goal)
     if linear and not isinstance(goal.loss, Linear):
         raise NotApplicable("its bound is for linear losses")
-    size, cap, near = (goal.domain, goal.horizon, goal.lipschitz), goal.max_switches, goal.neighbors
-    try:
-        return plan_ftrl(*size, epsilon, delta, noise=noise, max_switches=cap, neighbors=near, linear=linear)
-    except ValueError as why:
-        raise NotApplicable(str(why)) from None
+    cap, near = goal.max_switches, goal.neighbors
+    return plan_ftrl(*goal.target, noise=noise, max_switches=cap, neighbors=near, linear=linear)
 
 
 def _agarwal_singh(goal: Goal) -> TreeLeaderPlan:
-    epsilon, delta = _private(goal)
     if not isinstance(goal.loss, Linear):
         raise NotApplicable("takes linear losses only")
-    if goal.max_switches is not None and goal.max_switches < goal.horizon:
-        raise NotApplicable("changes its decision in every round")
-    size = (goal.domain, goal.horizon, goal.lipschitz)
-    try:
-        return plan_agarwal_singh(*size, epsilon, delta, neighbors=goal.neighbors)
-    except ValueError as why:
-        raise NotApplicable(str(why)) from None
+    return plan_agarwal_singh(*goal.target, neighbors=goal.neighbors)
 
 
 SYSTEMS = (

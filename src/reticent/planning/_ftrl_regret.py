@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from reticent.domains import Domain
 from reticent.planning._descent import block_squares
 from reticent.planning._noise import Noise
-
-
-def mean_length(dim: int) -> float:
-    """Return the mean length of a standard normal vector.
-
-    >>> round(mean_length(1) ** 2 * math.pi, 9)
-    2.0
-    """
-    return math.sqrt(2) * math.exp(math.lgamma((dim + 1) / 2) - math.lgamma(dim / 2))
+from reticent.planning._noise_cost import chi_shares, mean_length, noise_cost
 
 
 @dataclass(frozen=True)
@@ -64,21 +56,7 @@ class Regret:
 
         The noise N has deviation `level` in each coordinate; |N|^2/level^2 is chi-square.
         """
-        if self.level == 0:
-            return self._noiseless(lam)
-        inside, above, beyond = self._shares(lam)
-        price = self.level**2 * self.dim / (2 * lam) * inside
-        price += self.reach * (self.level * mean_length(self.dim) * above - lam * self.reach / 2 * beyond)
-        return self._noiseless(lam) + price
-
-    def _shares(self, lam: float) -> tuple[float, float, float]:
-        """Return P(|N_{d+2}| <= lam reach), P(|N_{d+1}| > lam reach), P(|N_d| > lam reach), N_k in k dimensions."""
-        from scipy.special import gammainc, gammaincc
-
-        half = (lam * self.reach / self.level) ** 2 / 2
-        d = self.dim
-        inside, above, beyond = gammainc(d / 2 + 1, half), gammaincc((d + 1) / 2, half), gammaincc(d / 2, half)
-        return float(inside), float(above), float(beyond)
+        return self._noiseless(lam) + noise_cost(self.dim, self.reach, lam, self.level)
 
     def bound(self, lam: float, linear: bool) -> float:
         """Return the lower of the bounds that hold: what holds for all losses holds for linear ones."""
@@ -104,6 +82,6 @@ class Regret:
         return float(brentq(self._slope, low * (1 - 1e-12), high * (1 + 1e-12), rtol=1e-12))
 
     def _slope(self, lam: float) -> float:
-        inside, _, beyond = self._shares(lam)
+        inside, _, beyond = chi_shares(self.dim, lam * self.reach / self.level)
         taken = self.level**2 * self.dim * inside + (lam * self.reach) ** 2 * beyond
         return (lam * self.radius) ** 2 - self.squares - taken

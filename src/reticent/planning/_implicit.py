@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import scipy
 
-from reticent._check import Array, integer, positive, real
+from reticent._check import Array, positive
 from reticent.domains import Domain
 from reticent.losses import Custom, Loss
 from reticent.planning._goal import Goal, NotApplicable, System
-from reticent.planning._plan import check_body, check_scale
-from reticent.planning._private_cost import largest_mu
+from reticent.planning._noise_cost import mean_length
+from reticent.planning._plan import check_body
 from reticent.planning._system import SystemPlan
+from reticent.planning._target import check_target
 
 if TYPE_CHECKING:
     from reticent.privacy._ledger import Statement
@@ -122,7 +123,9 @@ def plan_implicit(
     >>> plan.regret_bound < 0.4 * plan.horizon
     True
     """
-    T, G, most = checked_goal(domain, horizon, lipschitz, epsilon, delta)
+    check_body(domain)
+    target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
+    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
 
     def at(alpha: float) -> ImplicitPlan:
         shell = ImplicitPlan(domain, T, G, alpha=alpha, noise=1.0, neighbors=neighbors)
@@ -134,18 +137,6 @@ def plan_implicit(
     return ImplicitPlan(
         domain, T, G, alpha=found.alpha, noise=found.noise, epsilon=epsilon, delta=delta, neighbors=neighbors
     )
-
-
-def checked_goal(
-    domain: Domain, horizon: int, lipschitz: float, epsilon: float, delta: float
-) -> tuple[int, float, float]:
-    """Return the horizon, the Lipschitz constant, and the largest mu that the privacy asked for allows."""
-    check_body(domain)
-    T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
-    check_scale(domain, G)
-    if not 0 < real("delta", delta) < 1:
-        raise ValueError(f"delta must be greater than 0 and less than 1, got {delta!r}")
-    return T, G, largest_mu(positive("epsilon", epsilon), float(delta))
 
 
 def least_at(cost: Callable[[float], float], low: float, high: float) -> float:
@@ -162,15 +153,6 @@ def least_at(cost: Callable[[float], float], low: float, high: float) -> float:
         lambda x: cost(math.exp(x)), bounds=between, method="bounded", options={"xatol": 1e-6}
     )
     return math.exp(float(found.x) if found.fun < values[best] else float(grid[best]))
-
-
-def mean_length(dim: int) -> float:
-    """Return the mean length of a standard normal vector.
-
-    >>> round(mean_length(1) ** 2 * math.pi, 9)
-    2.0
-    """
-    return math.sqrt(2) * math.exp(math.lgamma((dim + 1) / 2) - math.lgamma(dim / 2))
 
 
 def power_sum(first: int, last: int) -> float:
@@ -212,13 +194,9 @@ def finite(plan: SystemPlan, mu: float) -> float:
 
 
 def _implicit(goal: Goal) -> ImplicitPlan:
-    if goal.domain.finite:
-        raise NotApplicable("needs a convex body, not a finite set")
     if isinstance(goal.loss, Custom):
         raise NotApplicable("needs the proximal step of the loss, which a custom loss does not tell")
-    if goal.epsilon is None or goal.delta is None:
-        raise NotApplicable("adds noise for privacy, which is not asked for")
-    return plan_implicit(goal.domain, goal.horizon, goal.lipschitz, goal.epsilon, goal.delta, neighbors=goal.neighbors)
+    return plan_implicit(*goal.target, neighbors=goal.neighbors)
 
 
 SYSTEMS = (System(ImplicitPlan.system, _implicit, private=True),)

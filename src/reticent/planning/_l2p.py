@@ -12,12 +12,12 @@ from reticent._check import Array, integer, positive
 from reticent.domains import Domain
 from reticent.planning._coin_plan import CoinPlan, chance
 from reticent.planning._first_term import first_term
-from reticent.planning._goal import Goal, NotApplicable, System
+from reticent.planning._goal import Goal, System
 from reticent.planning._l2p_search import Costs, Found, Law, Trials, search
 from reticent.planning._measure_choice import MeasureCosts
-from reticent.planning._plan import NEIGHBORS, check_body, check_scale
-from reticent.planning._private import _check_goal
+from reticent.planning._plan import check_body
 from reticent.planning._private_first import FirstTerms
+from reticent.planning._target import check_target
 from reticent.privacy._coin import Coin
 from reticent.privacy._ledger import Statement, gaussian
 from reticent.privacy._terms import Bound, Term
@@ -153,11 +153,7 @@ def plan_l2p(
     if refresh not in ("published", "never"):
         raise ValueError(f"refresh must be 'published' or 'never', got {refresh!r}")
     check_body(domain)
-    T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
-    check_scale(domain, G)
-    if neighbors not in NEIGHBORS:
-        raise ValueError(f"neighbors must be {' or '.join(map(repr, NEIGHBORS))}, got {neighbors!r}")
-    eps, small = _check_goal(epsilon, delta)
+    T, G, eps, small, _ = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
     S = None if max_switches is None else integer("max_switches", max_switches, least=0)
     anchor = "drawn" if refresh == "published" else "centre"
     claim: dict[str, Any] = {"epsilon": eps, "delta": small, "neighbors": neighbors, "anchor": anchor}
@@ -225,24 +221,10 @@ def _plan(costs: _Costs, found: Found, G: float, claim: dict[str, Any]) -> LazyT
 
 
 def _propose(goal: Goal) -> LazyToPrivatePlan:
-    if goal.epsilon is None or goal.delta is None:
-        raise NotApplicable("draws for privacy, which is not asked for")
-    try:
-        plans = [
-            plan_l2p(
-                goal.domain,
-                goal.horizon,
-                goal.lipschitz,
-                goal.epsilon,
-                goal.delta,
-                neighbors=goal.neighbors,
-                max_switches=goal.max_switches,
-                refresh=refresh,
-            )
-            for refresh in ("published", "never")
-        ]
-    except ValueError as why:
-        raise NotApplicable(str(why)) from None
+    near, cap = goal.neighbors, goal.max_switches
+    plans = [
+        plan_l2p(*goal.target, neighbors=near, max_switches=cap, refresh=refresh) for refresh in ("published", "never")
+    ]
     return min(plans, key=lambda plan: plan.regret_bound)
 
 

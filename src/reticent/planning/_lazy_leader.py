@@ -96,13 +96,10 @@ def plan_lazy_leader(
 
 
 def _lazy_leader(goal: Goal) -> LazyLeaderPlan:
-    if goal.domain.finite:
-        raise NotApplicable("needs a convex body, not a finite set")
     if not isinstance(goal.loss, Linear):
         raise NotApplicable("needs linear losses")
-    if goal.max_switches == 0:
-        raise NotApplicable("needs at least one switch")
-    return plan_lazy_leader(goal.domain, goal.horizon, goal.lipschitz, max_switches=goal.max_switches)
+    goal.need_a_switch()
+    return plan_lazy_leader(*goal.size, max_switches=goal.max_switches)
 
 
 SYSTEMS = (System(LazyLeaderPlan.system, _lazy_leader, lazy=True),)

@@ -128,7 +128,7 @@ def _propose(goal: Goal) -> NewtonPlan:
         alpha = logistic_exp_concavity(goal.domain, goal.lipschitz)
         if alpha < 1e-100:
             raise NotApplicable(f"logistic losses this steep have an exp-concavity of {alpha:g} only")
-    return plan_newton(goal.domain, goal.horizon, goal.lipschitz, alpha)
+    return plan_newton(*goal.size, alpha)
 
 
 SYSTEMS = (System(NewtonPlan.system, _propose),)

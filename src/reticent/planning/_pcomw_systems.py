@@ -12,40 +12,26 @@ from reticent.planning._theorems import theorem_lazy, theorem_private
 
 
 def _private(goal: Goal) -> Plan:
-    assert goal.epsilon is not None
-    assert goal.delta is not None
-    try:
-        return plan_private(
-            goal.domain,
-            goal.horizon,
-            goal.lipschitz,
-            goal.epsilon,
-            goal.delta,
-            neighbors=goal.neighbors,
-            adversary=goal.adversary,
-            max_switches=goal.max_switches,
-        )
-    except ValueError as why:
-        raise NotApplicable(str(why)) from None
+    near, who, cap = goal.neighbors, goal.adversary, goal.max_switches
+    return plan_private(*goal.target, neighbors=near, adversary=who, max_switches=cap)
 
 
 def _lazy(goal: Goal) -> Plan:
     switches = goal.horizon if goal.max_switches is None else goal.max_switches
-    return plan_lazy(goal.domain, goal.horizon, goal.lipschitz, switches)
+    return plan_lazy(*goal.size, switches)
 
 
 def _theorem_private(goal: Goal) -> Plan:
-    assert goal.epsilon is not None
-    assert goal.delta is not None
+    *_, epsilon, delta = goal.target
     if goal.adversary == "adaptive":
         raise NotApplicable("its theorem's privacy is proved for losses that are fixed in advance")
     if goal.neighbors != "replace":
         raise NotApplicable("its theorem is for replaced rounds")
-    if goal.epsilon > 1 or goal.delta > 0.5:
+    if epsilon > 1 or delta > 0.5:
         raise NotApplicable("its theorem needs epsilon <= 1 and delta <= 1/2")
-    if goal.horizon < 12 * math.log(1 / goal.delta):
-        raise NotApplicable(f"its theorem needs {12 * math.log(1 / goal.delta):.0f} rounds or more")
-    plan = theorem_private(goal.domain, goal.horizon, goal.lipschitz, goal.epsilon, goal.delta)
+    if goal.horizon < 12 * math.log(1 / delta):
+        raise NotApplicable(f"its theorem needs {12 * math.log(1 / delta):.0f} rounds or more")
+    plan = theorem_private(*goal.target)
     if goal.max_switches is not None and (plan.expected_switches or 0.0) > goal.max_switches:
         raise NotApplicable(f"switches {plan.expected_switches:,.0f} times")
     return plan
@@ -55,7 +41,7 @@ def _theorem_lazy(goal: Goal) -> Plan:
     switches = goal.horizon if goal.max_switches is None else goal.max_switches
     if goal.horizon < 3 or not 1 <= switches <= goal.horizon:
         raise NotApplicable("its theorem needs 3 rounds and from 1 to T switches")
-    return theorem_lazy(goal.domain, goal.horizon, goal.lipschitz, switches)
+    return theorem_lazy(*goal.size, switches)
 
 
 SYSTEMS = (

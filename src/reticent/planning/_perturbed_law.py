@@ -12,6 +12,7 @@ from reticent.domains import Domain
 from reticent.losses import Huber, Linear, Logistic, Loss, Squared
 from reticent.planning._clipping import delta0
 from reticent.planning._goal import Goal, NotApplicable
+from reticent.planning._noise_cost import noise_cost
 from reticent.privacy._gauss import hockey_stick
 
 _SMOOTH = (Linear, Logistic, Squared, Huber)
@@ -19,27 +20,10 @@ _SMOOTH = (Linear, Logistic, Squared, Huber)
 _PLACES, _FAR = 400, 8.0
 
 
-def noise_cost(domain: Domain, lam: float, sigma: float) -> float:
-    """Return E max over r in [0, R] of r|Z| - lam r^2/2 for Z ~ N(0, sigma^2 I): what the noise adds to the regret.
-
-    >>> from reticent.domains import Ball
-    >>> round(noise_cost(Ball(4), 1e9, 1.0) * 1e9, 6)
-    2.0
-    """
-    if sigma == 0:
-        return 0.0
-    d, R = domain.chart_dim, domain.radius
-    corner = 0.5 * (lam * R / sigma) ** 2  # half of a chi-square variable where the maximum reaches the boundary
-    inside = d * sigma**2 / (2 * lam) * float(scipy.special.gammainc(d / 2 + 1, corner))
-    root = math.sqrt(2) * math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2))  # E|Z|/sigma
-    outside = R * sigma * root * float(scipy.special.gammaincc((d + 1) / 2, corner))
-    return inside + outside - lam * R**2 / 2 * float(scipy.special.gammaincc(d / 2, corner))
-
-
 def leader_regret(domain: Domain, horizon: int, lipschitz: float, lam: float, sigma: float) -> float:
     """Return the bound on the expected regret of decisions that have the law of the perturbed leader (R5d)."""
     stability = horizon * lipschitz**2 / (2 * lam)
-    return lam * domain.radius**2 / 2 + stability + noise_cost(domain, lam, sigma)
+    return lam * domain.radius**2 / 2 + stability + noise_cost(domain.chart_dim, domain.radius, lam, sigma)
 
 
 def best_lam(domain: Domain, horizon: int, lipschitz: float, sigma: float) -> float:
@@ -151,8 +135,6 @@ def goal_smoothness(goal: Goal) -> float:
     The slope of log(1 + exp(-m)) at a margin of 0 is 1/2, and a margin of 0 or less is reached over a body around the
     origin: |a|/2 <= G, so second derivatives are at most |a|^2/4 <= G^2.
     """
-    if goal.domain.finite:
-        raise NotApplicable("needs a convex body, not a finite set")
     if isinstance(goal.loss, Linear):
         return 0.0
     if not isinstance(goal.loss, _SMOOTH):

@@ -138,12 +138,10 @@ def _smooth(
 
 def _sherman_koren(goal: Goal) -> ShermanKorenPlan:
     smoothness = goal_smoothness(goal)
-    if goal.max_switches is None or goal.max_switches < 1:
-        raise NotApplicable("needs max_switches of at least 1")
-    try:
-        return plan_sherman_koren(goal.domain, goal.horizon, goal.lipschitz, goal.max_switches, smoothness=smoothness)
-    except ValueError as error:
-        raise NotApplicable(str(error)) from None
+    if goal.max_switches is None:
+        raise NotApplicable("needs max_switches")
+    goal.need_a_switch()
+    return plan_sherman_koren(*goal.size, goal.max_switches, smoothness=smoothness)
 
 
 SYSTEMS = (System(ShermanKorenPlan.system, _sherman_koren, lazy=True),)

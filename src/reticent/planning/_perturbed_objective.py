@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from reticent._check import integer, positive, real
 from reticent.domains import Domain
 from reticent.losses import Loss
-from reticent.planning._goal import Goal, NotApplicable, System
+from reticent.planning._goal import Goal, System
 from reticent.planning._perturbed_law import (
     bend_change,
     check_face,
@@ -205,21 +205,9 @@ def plan_objective(
 
 
 def _objective(goal: Goal) -> ObjectivePlan:
-    if goal.epsilon is None or goal.delta is None:
-        raise NotApplicable("needs epsilon and delta")
-    smoothness = goal_smoothness(goal)
-    if goal.max_switches == 0:
-        raise NotApplicable("needs at least one switch")
-    return plan_objective(
-        goal.domain,
-        goal.horizon,
-        goal.lipschitz,
-        goal.epsilon,
-        goal.delta,
-        smoothness=smoothness,
-        neighbors=goal.neighbors,
-        max_switches=goal.max_switches,
-    )
+    goal.need_a_switch()
+    smooth, cap = goal_smoothness(goal), goal.max_switches
+    return plan_objective(*goal.target, smoothness=smooth, neighbors=goal.neighbors, max_switches=cap)
 
 
 SYSTEMS = (System(ObjectivePlan.system, _objective, private=True, lazy=True),)

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import scipy
 
-from reticent._check import Array, integer, positive
+from reticent._check import Array, integer
 from reticent.domains import Domain
 from reticent.planning._perturbed_law import bend_change, best_lam, drift
 from reticent.planning._perturbed_objective import ObjectivePlan
 from reticent.planning._private_account import adaptive, coins_variance
 from reticent.planning._private_cost import largest_mu
 from reticent.planning._switching import rate
+from reticent.planning._target import check_target
 
 # The least chance of a forced switch that is looked at, and how many values up to 1.
 _LEAST_P, _VALUES = 1e-4, 17
@@ -58,18 +59,9 @@ def search(
         domain, horizon, lipschitz, sigma=1.0, lam=1.0, p=1.0, phi=1.0, budget=0, smoothness=smoothness,
         neighbors=neighbors,
     )  # fmt: skip
-    goal = _Goal(
-        domain,
-        int(horizon),
-        positive("lipschitz", lipschitz),
-        positive("epsilon", epsilon),
-        positive("delta", delta),
-        float(smoothness),
-        neighbors,
-        int(horizon) if max_switches is None else integer("max_switches", max_switches, least=1),
-    )
-    if not goal.delta < 1:
-        raise ValueError(f"delta must be greater than 0 and less than 1, got {delta!r}")
+    T, G, eps, small, _ = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
+    cap = T if max_switches is None else integer("max_switches", max_switches, least=1)
+    goal = _Goal(domain, T, G, eps, small, float(smoothness), neighbors, cap)
     start = [
         (math.log(p), width, margin, 0.0)
         for p in np.geomspace(_LEAST_P, 1.0, _VALUES)

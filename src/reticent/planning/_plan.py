@@ -12,7 +12,7 @@ from reticent.planning._table import table
 
 BY_HAND = "written by hand"
 NEIGHBORS = ("replace", "zero-out")
-_ADVERSARIES = ("adaptive", "oblivious")
+ADVERSARIES = ("adaptive", "oblivious")
 _LARGEST_PHI = 1e300  # coins reckon with exponentials up to exp(700)
 # The distance from exact that a plan without a privacy claim allows for: far below any statistical effect.
 _NEAR_EXACT = 1e-9
@@ -114,7 +114,7 @@ class Plan:
             self._set(seal=None, source=f"edited by hand; it was: {self.source}")
 
     def _check_words(self) -> None:
-        for name, allowed in (("neighbors", NEIGHBORS), ("adversary", _ADVERSARIES)):
+        for name, allowed in (("neighbors", NEIGHBORS), ("adversary", ADVERSARIES)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}, got {getattr(self, name)!r}")
         if not isinstance(self.source, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from reticent._check import integer, positive, real
+from reticent._check import integer, positive
 from reticent.domains import Domain
 from reticent.planning._epochs import doubling, per_epoch
 from reticent.planning._measure_choice import MeasureCosts
@@ -15,11 +15,8 @@ from reticent.planning._private_goal import Goal
 from reticent.planning._private_search import search
 from reticent.planning._regret import regret_bound
 from reticent.planning._switching import Switching
+from reticent.planning._target import check_adversary, check_claim, check_neighbors
 
-# Beyond 50 a promise of exp(epsilon) is none, and below 1e-6 steps are lost in rounding. The accountant cuts chances
-# off at 1e-40 and takes no delta below 1e-30.
-_EPSILON = (1e-6, 50.0)
-_DELTA = (1e-30, 0.5)
 _LONGEST = 10**12
 _EPOCHS = {
     "adaptive": "A changed round lies in one epoch, so the epsilon and delta of an epoch hold for the run.",
@@ -62,8 +59,9 @@ def plan_private(
     check_body(domain)
     G, M = positive("lipschitz", lipschitz), integer("draws", draws, least=1)
     check_scale(domain, G)
-    _check_words(neighbors, adversary)
-    eps, small = _check_goal(epsilon, delta)
+    check_neighbors(neighbors)
+    check_adversary(adversary)
+    eps, small = check_claim(epsilon, delta)
     S = None if max_switches is None else integer("max_switches", max_switches, least=0)
     least = integer("first_epoch", first_epoch, least=1)
     if horizon is None:
@@ -95,43 +93,6 @@ def plan_private(
     made = [_with_regret(plan) for plan in plans if plan is not None]
     best = min(made, key=lambda plan: plan.regret_bound or 0.0)
     return replace(best, remarks=_remarks(goal, best)).sealed()
-
-
-def _check_words(neighbors: str, adversary: str) -> None:
-    for name, value, allowed in (
-        ("neighbors", neighbors, ("replace", "zero-out")),
-        ("adversary", adversary, ("adaptive", "oblivious")),
-    ):
-        if value not in allowed:
-            raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}, got {value!r}")
-
-
-def _check_goal(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the goal as numbers; refuse one that no plan meets, or that promises nothing, and name the nearest."""
-    eps, small = positive("epsilon", epsilon), real("delta", delta)
-    if eps < _EPSILON[0]:
-        raise ValueError(
-            f"epsilon must be at least {_EPSILON[0]:g}, got {epsilon!r}: nothing would be learned from any stream of "
-            f"feasible length; the nearest possible goal is epsilon={_EPSILON[0]:g}, or max_switches=0 for a plan that "
-            "reveals nothing at all"
-        )
-    if eps > _EPSILON[1]:
-        raise ValueError(
-            f"epsilon must be at most {_EPSILON[1]:g}, got {epsilon!r}: a factor of exp({eps:g}) promises nothing; the "
-            f"nearest possible goal is epsilon={_EPSILON[1]:g}, and plan_lazy plans without privacy"
-        )
-    if not _DELTA[0] <= small <= _DELTA[1]:
-        nearest = _DELTA[0] if small < _DELTA[0] else _DELTA[1]
-        why = (
-            "draws are compared through normal laws, which have no finite epsilon at delta = 0"
-            if small < _DELTA[0]
-            else "a delta near 1 promises nothing"
-        )
-        raise ValueError(
-            f"delta must be from {_DELTA[0]:g} to {_DELTA[1]:g}, got {delta!r}: {why}; the nearest possible goal is "
-            f"delta={nearest:g}, and far below one over the number of people is usual"
-        )
-    return eps, small
 
 
 def _with_regret(plan: Plan) -> Plan:

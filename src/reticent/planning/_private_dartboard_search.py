@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import scipy
 
-from reticent._check import Array, integer, positive, real
+from reticent._check import Array, integer
 from reticent.domains import Domain
 from reticent.planning._descent import block_squares
-from reticent.planning._experts import best_beta, check_experts, over_experts, some_switches
+from reticent.planning._experts import best_beta, check_experts
 from reticent.planning._goal import Goal, System
-from reticent.planning._plan import NEIGHBORS
 from reticent.planning._private_dartboard import PrivateDartboardPlan, certificates, regret
+from reticent.planning._target import check_target
 
 _COARSE, _FINE = 12, 40  # halvings of the range of log beta in the search, and for the plan
 _STEPS = 110  # evaluations of the search downhill
@@ -118,12 +118,7 @@ def plan_private_dartboard(
     (True, True)
     """
     check_experts(domain)
-    T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
-    goal, small = positive("epsilon", epsilon), real("delta", delta)
-    if not 0 < small < 1:
-        raise ValueError(f"delta must be greater than 0 and less than 1, got {delta!r}")
-    if neighbors not in NEIGHBORS:
-        raise ValueError(f"neighbors must be {' or '.join(map(repr, NEIGHBORS))}, got {neighbors!r}")
+    T, G, goal, small, _ = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
     cap = None if max_switches is None else integer("max_switches", max_switches, least=1)
     fixed = None if batch is None else integer("batch", batch, least=1)
     if fixed is not None and fixed > T:
@@ -144,19 +139,8 @@ def plan_private_dartboard(
 
 
 def _propose(goal: Goal) -> PrivateDartboardPlan:
-    over_experts(goal)
-    some_switches(goal)
-    assert goal.epsilon is not None
-    assert goal.delta is not None
-    return plan_private_dartboard(
-        goal.domain,
-        goal.horizon,
-        goal.lipschitz,
-        goal.epsilon,
-        goal.delta,
-        max_switches=goal.max_switches,
-        neighbors=goal.neighbors,
-    )
+    goal.need_a_switch()
+    return plan_private_dartboard(*goal.target, max_switches=goal.max_switches, neighbors=goal.neighbors)
 
 
 SYSTEMS = (System(PrivateDartboardPlan.system, _propose, private=True, lazy=True, experts=True),)
