@@ -65,13 +65,20 @@ def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Array:
     return _finite(name, array)
 
 
+def plain(value: Any) -> bool:
+    """Say whether an array-like holds numbers as they are: no mask that would be lost, no text, nothing complex."""
+    return not isinstance(value, np.ma.MaskedArray) and np.asarray(value).dtype.kind in "biufO"
+
+
 def _floats(name: str, value: Any) -> Array:
     try:
-        return np.asarray(value, dtype=np.float64)
+        if plain(value):
+            return np.asarray(value, dtype=np.float64)
     except OverflowError:
         raise ValueError(f"{name} must hold numbers that fit into double precision, got {value!r}") from None
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold real numbers only, got {value!r}") from None
+        pass
+    raise ValueError(f"{name} must hold real numbers only, without a mask, got {value!r}")
 
 
 def _finite(name: str, array: Array) -> Array:

@@ -280,7 +280,7 @@ def test_an_epoch_does_not_depend_on_the_data_of_earlier_ones():
     a.observe_many(X[:40], Y[:40])
     b.observe_many(-X[:40], Y[:40])
     b._rng.bit_generator.state = a._rng.bit_generator.state
-    a._walk, b._walk = (type(w)(w_plan, w.measure, one._rng, "auxiliary", 80) for one, w, w_plan in (
+    a._walk, b._walk = (type(w)(w_plan, w.measure, one._rng, w.coin, 80) for one, w, w_plan in (
         (a, a._walk, endless.epoch(1)), (b, b._walk, endless.epoch(1))
     ))  # fmt: skip
     for one in (a, b):

@@ -9,6 +9,7 @@ from reticent import Absolute, Interval, Linear
 from reticent.learners import _flat, _l2p
 from reticent.learners._changes import Changes
 from reticent.learners._l2p import LazyToPrivate
+from reticent.learners._walk import Walk
 from reticent.planning._flat import FlatPlan
 from reticent.planning._l2p import LazyToPrivatePlan
 
@@ -31,8 +32,8 @@ def plans(beta=0.3, p=0.02, batch=1):
 def new_walk(plan, loss, rng):
     """The walk of a learner by itself: what is around it costs more than the walk over so few rounds."""
     if isinstance(plan, FlatPlan):
-        return _flat._Dartboard(plan, 0.0, loss, rng, "raise")
-    return _l2p._Compared(plan, loss, rng, "raise")
+        return Walk(plan, _l2p.exact_measure(plan, 0.0, loss, "raise"), rng, _flat.DartboardCoin(plan))
+    return _l2p._Compared(plan, _l2p.exact_measure(plan, plan.lam, loss, "raise"), rng)
 
 
 def stream(kind):
@@ -90,8 +91,8 @@ def test_batches_and_a_point_that_never_moves_are_exact_too():
 
 @pytest.mark.parametrize("name", ["centre", "flat"])
 def test_a_coin_that_does_not_look_is_caught(name, monkeypatch):
-    walk = {"centre": _l2p._Compared, "flat": _flat._Dartboard}[name]
-    monkeypatch.setattr(walk, "_log_keep", lambda self, rows: -0.3)
+    coin = {"centre": _l2p.ComparedCoin, "flat": _flat.DartboardCoin}[name]
+    monkeypatch.setattr(coin, "keeps", lambda self, measure, rows, u, rng: np.exp(-0.3))
     value, _ = p_value(plans()[name], "linear")
     assert value < ALPHA
 
@@ -99,12 +100,12 @@ def test_a_coin_that_does_not_look_is_caught(name, monkeypatch):
 def test_a_point_that_is_the_decision_itself_is_caught(monkeypatch):
     """The coin is exact for every y that knows nothing of x; with y = x it keeps blindly."""
 
-    class Copied(_l2p._Compared):
-        def _log_keep(self, rows):
-            self.y = self.u
-            return super()._log_keep(rows)
+    class Copied(_l2p.ComparedCoin):
+        def keeps(self, measure, rows, u, rng):
+            self.y = u
+            return super().keeps(measure, rows, u, rng)
 
-    monkeypatch.setattr(_l2p, "_Compared", Copied)  # super() keeps the class that is replaced
+    monkeypatch.setattr(_l2p, "ComparedCoin", Copied)  # super() keeps the class that is replaced
     value, _ = p_value(plans()["drawn"], "linear")
     assert value < ALPHA
 

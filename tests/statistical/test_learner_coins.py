@@ -12,7 +12,7 @@ from scipy import stats
 import reticent as rt
 from reticent.gibbs import Gibbs
 from reticent.learners import _ratio
-from reticent.learners._coin import NEVER
+from reticent.learners._learner import NEVER
 from reticent.learners._linear_walk import LinearWalk
 from reticent.learners._walk import Walk
 

@@ -116,7 +116,7 @@ def reusing(plan, loss, rng, coin, on_steep, length):
             del measure.draw_in_chart
 
     measure = Gibbs(plan.domain, loss, plan.beta, plan.lam, lipschitz=plan.lipschitz, distance=plan.distance)
-    return Reusing(plan, measure, rng, coin, length)
+    return Reusing(plan, measure, rng, AuxiliaryCoin(plan), length)
 
 
 class Blind(AuxiliaryCoin):
@@ -128,7 +128,7 @@ class Blind(AuxiliaryCoin):
 
 def blind(plan, loss, rng, coin, on_steep, length):
     measure = Gibbs(plan.domain, loss, plan.beta, plan.lam, lipschitz=plan.lipschitz, distance=plan.distance)
-    return Walk(plan, measure, rng, coin, length)
+    return Walk(plan, measure, rng, Blind(plan), length)
 
 
 def spoil(monkeypatch, how):

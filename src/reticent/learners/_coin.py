@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,28 +24,34 @@ class Toss(NamedTuple):
     """Keep the decision if the coin's probability of keeping is at least this; unused where forced."""
 
 
-class AuxiliaryCoin:
-    """Keeps x with probability clip(mean of exp(beta (L(y) - L(x))) / phi, phi^-2, 1) over draws y of the next measure.
+class KeepingCoin(ABC):
+    """A coin that keeps the decision with a chance of at least exp(-floor) unless its switch is forced, with chance p.
 
-    The uniform U of a coin is drawn before anything else: with U <= phi^-2 the coin keeps, whatever the draws say. So
-    the coins that need a look come at geometric distances, and the batches between cost nothing (docs/theory.md, P5).
+    The uniform U of a coin is drawn before anything else: with U <= exp(-floor) the coin keeps, whatever else it would
+    say. So the coins that need a look come at geometric distances, and the batches between cost nothing
+    (docs/theory.md, P5).
     """
 
     always_draws = False
 
-    def __init__(self, plan: Plan) -> None:
-        self.p, self.draws = plan.p, plan.draws
-        self.beta, self.phi = plan.beta, plan.phi
-        # 1 - phi^-2 without the cancellation of a phi close to 1.
-        self.open = -math.expm1(-2.0 * math.log(plan.phi))
-        self.look = plan.p + (1.0 - plan.p) * self.open
-        self.forced = plan.p / self.look if self.look > 0.0 else 0.0
+    def __init__(self, p: float, floor: float) -> None:
+        self.p = p
+        self.open = -math.expm1(-floor)  # without the cancellation of a floor close to 0
+        self.look = p + (1.0 - p) * self.open
+        self.forced = p / self.look if self.look > 0.0 else 0.0
+
+    @abstractmethod
+    def keeps(self, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> float:
+        """Return the chance to keep the chart point `u` if the switch is not forced.
+
+        `measure` is the next one, `rows` the batch.
+        """
 
     def next(self, rng: np.random.Generator) -> Toss | None:
         """Return the next coin to look at; None if none ever needs it."""
         if self.look == 0.0:
             return None
-        after = _batches(rng.standard_exponential(), self.look)
+        after = batches_ahead(rng.standard_exponential(), self.look)
         if rng.random() < self.forced:
             return Toss(after, True, 0.0)
         return Toss(after, False, 1.0 - self.open * rng.random())
@@ -55,7 +62,22 @@ class AuxiliaryCoin:
 
     def switches(self, toss: Toss, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> bool:
         """Say whether the decision at chart point `u` changes; `measure` is the next one, `rows` the batch."""
-        return toss.forced or toss.level > self._ratio(measure, rows, u, rng) / self.phi
+        return toss.forced or toss.level > self.keeps(measure, rows, u, rng)
+
+
+class AuxiliaryCoin(KeepingCoin):
+    """Keeps x with probability clip(mean of exp(beta (L(y) - L(x))) / phi, phi^-2, 1) over draws y of the next measure.
+
+    The lower clip is the floor (docs/theory.md, P1 to P5).
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan.p, 2.0 * math.log(plan.phi))
+        self.draws, self.beta, self.phi = plan.draws, plan.beta, plan.phi
+
+    def keeps(self, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> float:
+        """Return the chance to keep, the upper clip left to the comparison with a uniform number."""
+        return self._ratio(measure, rows, u, rng) / self.phi
 
     def _ratio(self, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> float:
         """Return an unbiased estimate of the ratio of the next density to the present one at u (docs/theory.md, P1)."""
@@ -91,7 +113,7 @@ class SteadyCoin(AuxiliaryCoin):
         return toss.forced or toss.level > keep
 
 
-def _batches(exponential: float, look: float) -> int:
+def batches_ahead(exponential: float, look: float) -> int:
     """Return a geometric number of batches from an exponential: more than k pass with probability (1 - look)^k."""
     if look >= 1.0:
         return 1

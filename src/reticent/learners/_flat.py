@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
 
 from reticent._check import Array
 from reticent.domains import Domain
+from reticent.gibbs import Gibbs
 from reticent.losses import GeneralisedLinear, Linear, Loss, Objects
 from reticent.losses._label import Label
 from reticent.losses._margins import margin_range
 from reticent.planning._flat import FlatPlan
 from reticent.planning._system import SystemPlan
 
-from ._l2p import CoinWalk
+from ._coin import KeepingCoin
+from ._l2p import exact_measure
 from ._system import SystemLearner
+from ._walk import Walk
 
 
 class FlatWeights(SystemLearner):
@@ -45,14 +49,22 @@ class FlatWeights(SystemLearner):
     plan_type: ClassVar[type[SystemPlan]] = FlatPlan
 
     def _new_walk(self) -> Any:
-        return _Dartboard(self.plan, 0.0, self.loss, self._rng, self._on_steep)
+        measure = exact_measure(self.plan, 0.0, self.loss, self._on_steep)
+        return Walk(self.plan, measure, self._rng, DartboardCoin(self.plan))
 
 
-class _Dartboard(CoinWalk):
-    def _log_keep(self, rows: Any) -> float:
-        measure = self.measure
+class DartboardCoin(KeepingCoin):
+    """Keeps x with probability exp(-beta (L(x) - m)), m a lower bound of L that is a function of the batch alone."""
+
+    def __init__(self, plan: FlatPlan) -> None:
+        super().__init__(plan.p, plan.floor)
+        self.beta = plan.beta
+
+    def keeps(self, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> float:
+        """Return the chance to keep; it reads nothing of the past but the decision."""
         least = float(least_losses(measure.domain, measure.loss, rows).sum())
-        return self.beta * min(0.0, least - float(self._losses(rows, self.u[None])[0]))
+        here = float(measure.loss.total(measure.domain, rows, u[None])[0])
+        return math.exp(self.beta * min(0.0, least - here))
 
 
 def least_losses(domain: Domain, loss: Loss, rows: Any) -> Array:

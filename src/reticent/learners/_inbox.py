@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reticent._check import Array
+from reticent._check import Array, plain
 from reticent._norms import LEAST_SQUARE
 from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss
@@ -89,6 +89,8 @@ class Inbox:
 
     def _converted(self, features: Any) -> Array | None:
         try:
+            if not plain(features):
+                return None
             array = np.asarray(features, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             return None

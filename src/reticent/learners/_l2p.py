@@ -1,9 +1,8 @@
-"""The lazy-to-private transformation (Asi et al. 2024), and the walk that it shares with flat weights."""
+"""The lazy-to-private transformation (Asi et al. 2024)."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,9 +15,10 @@ from reticent.planning._l2p import LazyToPrivatePlan
 from reticent.planning._system import SystemPlan
 
 from ._changes import Changes
-from ._coin import Toss, _batches
+from ._coin import KeepingCoin, batches_ahead
 from ._learner import NEVER
 from ._system import SystemLearner
+from ._walk import Walk
 
 
 class LazyToPrivate(SystemLearner):
@@ -51,149 +51,61 @@ class LazyToPrivate(SystemLearner):
     plan_type: ClassVar[type[SystemPlan]] = LazyToPrivatePlan
 
     def _new_walk(self) -> Any:
-        return _Compared(self.plan, self.loss, self._rng, self._on_steep)
+        return _Compared(self.plan, exact_measure(self.plan, self.plan.lam, self.loss, self._on_steep), self._rng)
 
 
-class CoinWalk(ABC):
-    """Decisions kept by coins that read nothing but the decision, the batch and what is public (or drawn beside it).
-
-    Randomness is used when a coin is looked at and for finding the next one, never in between: so the decisions do not
-    depend on how the rounds are cut into blocks. Coins that keep whatever the decision is are skipped
-    (docs/theory.md, P5).
-    """
-
-    def __init__(self, plan: CoinPlan, lam: float, loss: Loss, rng: np.random.Generator, on_steep: str) -> None:
-        self.rng, self.batch, self.budget = rng, plan.batch, plan.budget
-        self.measure = Gibbs(
-            plan.domain, loss, plan.beta, lam, lipschitz=plan.lipschitz, on_steep=on_steep, distance=0.0
-        )
-        self.beta = plan.beta
-        self.open = -math.expm1(-plan.floor)  # the chance that a coin which is not forced has to be looked at
-        self.look = plan.p + (1.0 - plan.p) * self.open
-        self.forced = plan.p / self.look if self.look > 0.0 else 0.0
-        self.done = 0
-        self.spent = 0
-        self.torn = False
-        self._due = self._keep_from = NEVER
-        self._toss: Toss | None = None
-        self._kept: list[Any] = []
-        self._verdict: bool | None = None
-        self.u: Array = self._draw()
-        self._schedule()
-
-    @abstractmethod
-    def _log_keep(self, rows: Any) -> float:
-        """Return the logarithm of the chance to keep, at most 0, of a coin that is not forced; `rows` are its batch."""
-
-    @property
-    def frozen(self) -> bool:
-        """Whether the budget is spent."""
-        return self.spent >= self.budget
-
-    @property
-    def due(self) -> int:
-        """How many rounds will have been taken in when a coin has to be looked at next."""
-        return self._due
-
-    def take(self, rows: Any, changes: Changes) -> None:
-        """Take in prepared rounds, tossing the coins that fall due among them; changes of decision are added.
-
-        If a draw fails, the rounds up to its coin have been taken in, and the next call goes on with that coin.
-        """
-        old = len(self._kept)
-        try:
-            self._settle(changes)
-            start = 0
-            while start < len(rows):
-                stop = min(len(rows), start + self.due - self.done)
-                self._absorb(rows[start:stop])
-                start = stop
-                self._settle(changes)
-        finally:
-            # Rounds kept for a later coin may be views of the caller's memory; those of earlier calls are copies.
-            if len(self._kept) < old:
-                old = 0
-            self._kept[old:] = [part.copy() for part in self._kept[old:]]
-
-    def _draw(self) -> Array:
-        return self.measure.draw_in_chart(self.rng)[0]
-
-    def _after(self, batches: int) -> int:
-        return (self.done // self.batch + batches) * self.batch
-
-    def _schedule(self) -> None:
-        """Find the next coin that has to be looked at, and what is known of it beforehand."""
-        self._kept, self._verdict, self._toss = [], None, None
-        self._due = self._keep_from = NEVER
-        if self.frozen or self.look == 0.0:
-            return
-        after, forced = _batches(self.rng.standard_exponential(), self.look), bool(self.rng.random() < self.forced)
-        self._toss = Toss(after, forced, 0.0 if forced else 1.0 - self.open * self.rng.random())
-        self._due = self._after(after)
-        if not forced:
-            self._keep_from = self._due - self.batch
-
-    def _absorb(self, rows: Any) -> None:
-        self.torn = True
-        if not self.frozen:
-            self.measure.add(rows)
-        if self.done + len(rows) > self._keep_from:
-            self._kept.append(rows[max(0, self._keep_from - self.done) :])
-        self.done += len(rows)
-        self.torn = False
-
-    def _settle(self, changes: Changes) -> None:
-        """Toss the coin if it is due, and draw afresh if it says so."""
-        if self.done != self._due or self._toss is None:
-            return
-        if self._verdict is None:
-            self._verdict = self._toss.forced or self._toss.level > math.exp(self._log_keep(self._joined()))
-        if self._verdict:
-            self.u = self._draw()
-            self.spent += 1
-            changes.add(self.done, self.u)
-            if self.frozen:
-                self.measure = self.measure.emptied()  # nothing will ever be drawn from it again
-        self._schedule()
-
-    def _joined(self) -> Any:
-        return type(self._kept[0]).join(self._kept) if len(self._kept) > 1 else self._kept[0]
-
-    def _losses(self, rows: Any, points: Array) -> Array:
-        losses: Array = self.measure.loss.total(self.measure.domain, rows, points)
-        return losses
+def exact_measure(plan: CoinPlan, lam: float, loss: Loss, on_steep: str) -> Gibbs:
+    """Return the measure of a plan before any round, with exact draws only."""
+    return Gibbs(plan.domain, loss, plan.beta, lam, lipschitz=plan.lipschitz, on_steep=on_steep, distance=0.0)
 
 
-class _Compared(CoinWalk):
-    """The walk of lazy-to-private: coins compare the decision with y, which moves at times of its own."""
+class ComparedCoin(KeepingCoin):
+    """Keeps x with probability exp(beta (L(y) - L(x))) / phi, y a point that is the same in both worlds."""
 
-    def __init__(self, plan: LazyToPrivatePlan, loss: Loss, rng: np.random.Generator, on_steep: str) -> None:
-        self.log_phi, self.refresh, self.left = plan.log_phi, plan.refresh, plan.refreshes
+    def __init__(self, plan: LazyToPrivatePlan) -> None:
+        super().__init__(plan.p, plan.floor)
+        self.beta, self.log_phi = plan.beta, plan.log_phi
+        self.y: Array = np.zeros(plan.domain.chart_dim)
+
+    def keeps(self, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> float:
+        """Return the chance to keep; it reads nothing of the past but the two points."""
+        losses = measure.loss.total(measure.domain, rows, np.stack([self.y, u]))
+        return math.exp(self.beta * float(losses[0] - losses[1]) - self.log_phi)
+
+
+class _Compared(Walk):
+    """The walk of lazy-to-private: y moves at times of its own."""
+
+    def __init__(self, plan: LazyToPrivatePlan, measure: Gibbs, rng: np.random.Generator) -> None:
+        self.refresh, self.left = plan.refresh, plan.refreshes
         self._renewal = NEVER
-        super().__init__(plan, plan.lam, loss, rng, on_steep)
-        self.y: Array = self._draw() if plan.anchor == "drawn" else np.zeros(plan.domain.chart_dim)
+        coin = ComparedCoin(plan)
+        super().__init__(plan, measure, rng, coin)
+        self.compared = coin
+        if plan.anchor == "drawn":
+            self._renew()
         self._schedule_renewal()
 
     @property
     def due(self) -> int:
         """How many rounds will have been taken in when a coin is looked at, or y renewed, next."""
-        return min(self._due, self._renewal)
+        return min(self._coin_due, self._renewal)
 
-    def _log_keep(self, rows: Any) -> float:
-        losses = self._losses(rows, np.stack([self.y, self.u]))
-        return self.beta * float(losses[0] - losses[1]) - self.log_phi
+    def _renew(self) -> None:
+        self.compared.y = self.measure.draw_in_chart(self.rng)[0]
 
     def _schedule_renewal(self) -> None:
         """Find the next renewal: a geometric number of batches ahead, whatever the data are."""
         self._renewal = NEVER
         if self.left > 0 and self.refresh > 0.0 and not self.frozen:
-            self._renewal = self._after(_batches(self.rng.standard_exponential(), self.refresh))
+            after = batches_ahead(self.rng.standard_exponential(), self.refresh)
+            self._renewal = (self.done // self.batch + after) * self.batch
 
     def _settle(self, changes: Changes) -> None:
         super()._settle(changes)  # first, with the old y (docs/theory.md, R6)
         if self.frozen:
             self._renewal = NEVER
         if self.done == self._renewal:
-            self.y = self._draw()
+            self._renew()
             self.left -= 1
             self._schedule_renewal()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -198,6 +198,10 @@ class Learner(ABC):
         self._x = read_only(self.plan.domain._from_chart(self._walk.u))
         # Rounds can wait in the inbox until the decision may change, or it is full.
         self._wake = min(self._due(), self._rounds + self._inbox.capacity)
+
+    def __copy__(self) -> NoReturn:
+        """Refuse: two learners would share one walk, and neither would know of the other's rounds."""
+        raise TypeError("a learner cannot be copied, only moved: pickle it, and resume one of the two")
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle with nothing in the inbox; the state is as secret as the data."""

@@ -82,7 +82,7 @@ class LinearWalk(Walk):
         super()._schedule()
         toss = self._toss or Toss(0, True, 0.0)
         self._totals = np.zeros((2, self.u.size))
-        self._counts = np.array([self.done, self.due, self._keep_from, self.spent])
+        self._counts = np.array([self.done, self._coin_due, self._keep_from, self.spent])
         self._level = np.array([0.0 if toss.forced else toss.level])
 
     def take(self, rows: Rows, changes: Changes) -> None:
@@ -95,7 +95,7 @@ class LinearWalk(Walk):
             taken, count = self._play(rows.vectors[start:], places, points)
             changes.add_many(places[:count], points[:count])
             start += taken
-            self.done, self.due, _, self.spent = (int(count) for count in self._counts)
+            self.done, self._coin_due, _, self.spent = (int(count) for count in self._counts)
             self.torn = False
 
     def _play(self, *block: Any) -> Any:

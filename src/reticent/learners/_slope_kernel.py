@@ -34,7 +34,15 @@ def _nearest_of_ball(body, y, out):
     for j in range(d):
         square += y[j] * y[j]
     scale = 1.0
-    if square > body.radius * body.radius:
+    if square > 1e300:  # too large to square: the length in units of the largest coordinate
+        top = 0.0
+        for j in range(d):
+            top = max(top, abs(y[j]))
+        square = 0.0
+        for j in range(d):
+            square += (y[j] / top) ** 2
+        scale = body.radius / top / math.sqrt(square)
+    elif square > body.radius * body.radius:
         scale = body.radius / math.sqrt(square)
     for j in range(d):
         out[j] = scale * y[j]

@@ -51,7 +51,12 @@ class SystemLearner(Learner):
         It holds at a time that is fixed in advance (docs/theory.md, Q7).
         """
         level = self._level(delta)
-        return float(self.plan.account(min(self._rounds, self.plan.horizon)).epsilon(level))
+        if self._rounds > self.plan.horizon:
+            raise ValueError(
+                f"a plan has an account up to its horizon of {self.plan.horizon}, got {self._rounds} rounds: this one "
+                "claims no privacy, so it was not stopped there; plan a longer horizon to know what a run costs"
+            )
+        return float(self.plan.account(self._rounds).epsilon(level))
 
     def __repr__(self) -> str:
         """Say where the learner stands."""

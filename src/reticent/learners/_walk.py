@@ -1,4 +1,4 @@
-"""One epoch of P-COMW: the measure of its rounds, the decision in play, and the coins that keep it."""
+"""Decisions drawn from the measure of the past and kept by coins: one epoch of P-COMW, or of another system."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from reticent._check import Array
 from reticent.gibbs import Gibbs
 from reticent.losses import Linear, Loss
 from reticent.planning import Plan
+from reticent.planning._coin_plan import CoinPlan
 
 from ._changes import Changes
-from ._coin import AuxiliaryCoin, SteadyCoin, Toss
+from ._coin import AuxiliaryCoin, KeepingCoin, SteadyCoin, Toss
 from ._learner import NEVER
 from ._ratio import RatioCoin
 
-COINS: dict[str, type[AuxiliaryCoin] | type[RatioCoin]] = {"auxiliary": AuxiliaryCoin, "ratio": RatioCoin}
+COINS = ("auxiliary", "ratio")
+Tossed = KeepingCoin | RatioCoin
 
 
 class Walk:
@@ -26,15 +28,17 @@ class Walk:
     not depend on how the rounds are cut into blocks. The epoch ends after `length` rounds, with no coin.
     """
 
-    def __init__(self, plan: Plan, measure: Gibbs, rng: np.random.Generator, coin: str, length: int) -> None:
+    def __init__(
+        self, plan: Plan | CoinPlan, measure: Gibbs, rng: np.random.Generator, coin: Tossed, length: int = NEVER
+    ) -> None:
         self.rng, self.measure = rng, measure
         self.batch, self.length = plan.batch, length
         self.cap = NEVER if plan.budget is None else plan.budget
-        self.coin = (SteadyCoin if plan.constant_work and coin == "auxiliary" else COINS[coin])(plan)
+        self.coin = coin
         self.done = 0  # rounds taken in
         self.spent = 0  # switches
         self.torn = False  # whether an interrupt has left rounds half taken in
-        self.due = NEVER  # when the next coin has to be looked at
+        self._coin_due = NEVER  # when the next coin has to be looked at
         self._toss: Toss | None = None  # that coin
         self._keep_from = NEVER  # the first round that it reads
         self._kept: list[Any] = []  # the rounds that it reads, as far as they have come
@@ -47,12 +51,17 @@ class Walk:
         """Whether the budget is spent."""
         return self.spent >= self.cap
 
+    @property
+    def due(self) -> int:
+        """How many rounds will have been taken in when the walk has to act next."""
+        return self._coin_due
+
     def take(self, rows: Any, changes: Changes) -> None:
         """Take in prepared rounds, tossing the coins that fall due among them; changes of decision are appended.
 
         If a draw fails, the rounds up to its coin have been taken in, and the next call goes on with that coin.
         """
-        old = len(self._kept)
+        before, old = self._kept, len(self._kept)
         try:
             self._settle(changes)
             start = 0
@@ -63,7 +72,7 @@ class Walk:
                 self._settle(changes)
         finally:
             # Rounds kept for a later coin may be views of the caller's memory; those of earlier calls are copies.
-            if len(self._kept) < old:
+            if self._kept is not before:
                 old = 0
             self._kept[old:] = [part.copy() for part in self._kept[old:]]
 
@@ -71,12 +80,12 @@ class Walk:
         """Find the next coin that has to be looked at."""
         self._kept, self._verdict = [], None
         self._toss = None if self.frozen else self.coin.next(self.rng)
-        self.due = self._keep_from = NEVER
+        self._coin_due = self._keep_from = NEVER
         if self._toss is not None:
             due = (self.done // self.batch + self._toss.after) * self.batch
             if due >= self.length:
                 return  # the next epoch draws its first decision in any case
-            self.due = due
+            self._coin_due = due
             if self.coin.wants_rounds(self._toss):
                 self._keep_from = due - self.batch
 
@@ -92,7 +101,7 @@ class Walk:
 
     def _settle(self, changes: Changes) -> None:
         """Toss the coin if it is due."""
-        if self.done != self.due or self._toss is None:
+        if self.done != self._coin_due or self._toss is None:
             return
         if self._verdict is None:
             batch = type(self._kept[0]).join(self._kept) if len(self._kept) > 1 else next(iter(self._kept), None)
@@ -114,8 +123,12 @@ def new_walk(plan: Plan, loss: Loss, rng: np.random.Generator, coin: str, on_ste
         plan.domain, loss, plan.beta, plan.lam, lipschitz=plan.lipschitz, on_steep=on_steep, distance=plan.distance
     )
     body = plan.domain.body
-    if isinstance(loss, Linear) and coin == "auxiliary" and not plan.constant_work and (body.ball or body.box):
+    if coin == "ratio":
+        return Walk(plan, measure, rng, RatioCoin(plan), length)
+    if plan.constant_work:
+        return Walk(plan, measure, rng, SteadyCoin(plan), length)
+    if isinstance(loss, Linear) and (body.ball or body.box):
         from ._linear_walk import LinearWalk  # compiled: loads numba
 
-        return LinearWalk(plan, measure, rng, coin, length)
-    return Walk(plan, measure, rng, coin, length)
+        return LinearWalk(plan, measure, rng, AuxiliaryCoin(plan), length)
+    return Walk(plan, measure, rng, AuxiliaryCoin(plan), length)

@@ -16,7 +16,7 @@ from reticent.losses import Custom, GeneralisedLinear, Loss
 from reticent.planning._goal import Goal, System
 from reticent.planning._implicit import finite, gaussian_event, least_at
 from reticent.planning._noise_cost import mean_length
-from reticent.planning._plan import check_body
+from reticent.planning._plan import check_body, check_firm
 from reticent.planning._system import SystemPlan
 from reticent.planning._target import check_target
 
@@ -56,6 +56,7 @@ class ApproximateLeaderPlan(SystemPlan):
                 "added must be greater than 0 where no strong_convexity is declared, got 0.0 for both; "
                 "plan_approximate_leader finds the best"
             )
+        check_firm("added (with strong_convexity)", self.curvature, self.domain, self.lipschitz)
 
     @property
     def curvature(self) -> float:

@@ -11,7 +11,7 @@ from reticent._check import integer, positive, real
 from reticent.domains import Domain
 from reticent.losses import Loss
 from reticent.planning._goal import AnyPlan, Goal, NotApplicable
-from reticent.planning._plan import check_scale
+from reticent.planning._plan import check_rounds, check_scale
 from reticent.planning._systems import SYSTEMS
 from reticent.planning._target import check_adversary, check_neighbors
 
@@ -164,7 +164,7 @@ def _checked(goal: Goal) -> Goal:
         raise ValueError(f"domain must be a domain such as Ball(dim=2), got {goal.domain!r}")
     if not isinstance(goal.loss, Loss):
         raise ValueError(f"loss must be one of the losses of reticent.losses, got {goal.loss!r}")
-    integer("horizon", goal.horizon, least=1)
+    check_rounds("horizon", goal.horizon)
     check_scale(goal.domain, positive("lipschitz", goal.lipschitz))
     if (goal.epsilon is None) != (goal.delta is None):
         raise ValueError(

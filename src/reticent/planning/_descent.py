@@ -9,7 +9,7 @@ from typing import ClassVar
 from reticent._check import integer, positive
 from reticent.domains import Domain
 from reticent.planning._goal import Goal, System
-from reticent.planning._plan import check_body
+from reticent.planning._plan import check_body, check_firm
 from reticent.planning._system import SystemPlan
 
 
@@ -65,7 +65,7 @@ class LeaderPlan(SystemPlan):
 
     def _check(self) -> None:
         check_body(self.domain)
-        self._set(lam=positive("lam", self.lam))
+        self._set(lam=check_firm("lam", self.lam, self.domain, self.lipschitz))
 
     @property
     def regret_bound(self) -> float:

@@ -73,7 +73,9 @@ def plan_ftrl(
                 f"batch must be at least {least} for at most {max_switches} switches in {T} rounds, got {batch}"
             )
     else:
-        b = _best_batch(lambda b: size(b, law)[1].best(linear)[1], least, T)
+        # The sensitivity of a tree jumps where its levels do: there are better batches just before.
+        levels = [T // 2**k + 1 for k in range(T.bit_length())] if noise == "tree" else []
+        b = _best_batch(lambda b: size(b, law)[1].best(linear)[1], least, T, levels)
     fit = fit_buffers(T // b) if noise == "toeplitz" else ((), ())
     sigma, regret = size(b, Buffers(*fit) if noise == "toeplitz" else law)
     lam, _ = regret.best(linear)
@@ -120,18 +122,22 @@ def plan_agarwal_singh(
     return TreeLeaderPlan(domain, T, G, lam=lam, sigma=sigma, epsilon=epsilon, delta=delta, neighbors=neighbors)
 
 
-def _best_batch(price: Callable[[int], float], least: int, horizon: int) -> int:
-    """Return the batch of the lowest price, by a coarse search and a fine one around the best."""
-    tried: dict[int, float] = {}
+def _best_batch(price: Callable[[int], float], least: int, horizon: int, others: list[int]) -> int:
+    """Return the batch of the lowest price, by a coarse search and a fine one around the best, and among `others`."""
+    tried = {b: price(b) for b in others if b >= least}
 
-    def look(low: float, high: float, count: int) -> int:
+    def look(low: float, high: float, count: int) -> None:
         for b in {max(least, round(x)) for x in np.geomspace(low, high, count)}:
-            tried.setdefault(b, price(b))
-        return min(tried, key=lambda b: (tried[b], b))
+            if b not in tried:
+                tried[b] = price(b)
 
-    best = look(least, max(horizon, least), _COARSE)
+    look(least, max(horizon, least), _COARSE)
     step = math.exp(math.log(max(horizon / least, 1.0)) / (_COARSE - 1))
-    return look(best / step, best * step, _FINE)
+    # Prices of trees have several valleys: a closer look around the best of both kinds.
+    others = sorted((b for b in others if b in tried), key=lambda b: tried[b])[:2]
+    for best in [min(tried, key=lambda b: (tried[b], b)), *others]:
+        look(best / step, best * step, _FINE)
+    return min(tried, key=lambda b: (tried[b], b))
 
 
 def _ftrl(noise: str, linear: bool, goal: Goal) -> FTRLPlan:

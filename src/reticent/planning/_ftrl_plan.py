@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from reticent._check import integer, positive, real
+from reticent._check import integer, positive, vector
 from reticent.losses import Linear, Loss
 from reticent.planning._ftrl_regret import Regret
 from reticent.planning._noise import Buffers, Noise, SquareRoot, Tree
 from reticent.planning._noise_fit import fit_buffers
-from reticent.planning._plan import check_body
+from reticent.planning._plan import check_body, check_firm
 from reticent.planning._system import SystemPlan
 from reticent.planning._table import number
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NOISES = ("toeplitz", "toeplitz-exact", "tree")
 LONGEST_TABLE = 2_000_000  # batches whose noise is drawn in advance, at most
 _HEAVIEST = 0.9  # weights of buffers in all: the square root's coefficient is 1/2, and at 1 noise no longer settles
+# Beyond these the deviations of the noise lose their digits; fits for up to 1e12 batches are far from them.
+_LIGHTEST, _SLOWEST = 1e-9, 1 - 1e-13
 
 
 @lru_cache(maxsize=64)
@@ -38,7 +40,7 @@ class NoisyLeaderPlan(SystemPlan):
 
     def _check(self) -> None:
         check_body(self.domain)
-        self._set(lam=positive("lam", self.lam), sigma=positive("sigma", self.sigma))
+        self._set(lam=check_firm("lam", self.lam, self.domain, self.lipschitz), sigma=positive("sigma", self.sigma))
 
     @property
     @abstractmethod
@@ -148,17 +150,17 @@ class FTRLPlan(NoisyLeaderPlan):
         if self.noise != "toeplitz":
             self._set(weights=(), decays=())
             return
-        if not len(self.weights) and not len(self.decays):
+        weights, decays = (tuple(vector(name, getattr(self, name)).tolist()) for name in ("weights", "decays"))
+        if not weights and not decays:
             weights, decays = fit_buffers(self.batches)
             self._set(weights=weights, decays=decays)
             return
-        weights, decays = (tuple(real(name, v) for v in getattr(self, name)) for name in ("weights", "decays"))
         if len(weights) != len(decays):
             raise ValueError(f"weights and decays must be as many, got {len(weights)} and {len(decays)}")
-        if min(weights) <= 0 or sum(weights) > _HEAVIEST:
-            raise ValueError(f"weights must be greater than 0, and {_HEAVIEST} at most in all, got {weights!r}")
-        if min(decays) <= 0 or max(decays) >= 1:
-            raise ValueError(f"decays must be greater than 0 and less than 1, got {decays!r}")
+        if min(weights) < _LIGHTEST or sum(weights) > _HEAVIEST:
+            raise ValueError(f"weights must be at least {_LIGHTEST}, and {_HEAVIEST} at most in all, got {weights!r}")
+        if min(decays) <= 0 or max(decays) > _SLOWEST:
+            raise ValueError(f"decays must be greater than 0 and at most 1 - 1e-13, got {decays!r}")
         self._set(weights=weights, decays=decays)
 
     @property

@@ -15,7 +15,7 @@ from reticent.domains import Domain
 from reticent.losses import Custom, Loss
 from reticent.planning._goal import Goal, NotApplicable, System
 from reticent.planning._noise_cost import mean_length
-from reticent.planning._plan import check_body
+from reticent.planning._plan import check_body, check_firm
 from reticent.planning._system import SystemPlan
 from reticent.planning._target import check_target
 
@@ -47,7 +47,10 @@ class ImplicitPlan(SystemPlan):
 
     def _check(self) -> None:
         check_body(self.domain)
-        self._set(alpha=positive("alpha", self.alpha), noise=positive("noise", self.noise, zero=True))
+        self._set(
+            alpha=check_firm("alpha", self.alpha, self.domain, self.lipschitz),
+            noise=positive("noise", self.noise, zero=True),
+        )
 
     @property
     def first_change(self) -> float:

@@ -13,6 +13,8 @@ from reticent.planning._goal import Goal, NotApplicable, System
 from reticent.planning._plan import check_body
 from reticent.planning._system import SystemPlan
 
+_LEAST_RIDGE = 1e-13  # of the largest sum of squared gradients: below, rounding makes it indefinite
+
 
 @dataclass(frozen=True, kw_only=True)
 class NewtonPlan(SystemPlan):
@@ -37,6 +39,12 @@ class NewtonPlan(SystemPlan):
     def _check(self) -> None:
         check_body(self.domain)
         self._set(exp_concavity=positive("exp_concavity", self.exp_concavity), ridge=positive("ridge", self.ridge))
+        least = _LEAST_RIDGE * self.horizon * self.lipschitz**2
+        if self.ridge < least:
+            raise ValueError(
+                f"ridge must be at least {least:g} for sums of squared gradients to be factored in double precision, "
+                f"got {self.ridge!r}; plan_newton finds the best one"
+            )
 
     @property
     def gamma(self) -> float:
@@ -91,8 +99,8 @@ def plan_newton(domain: Domain, horizon: int, lipschitz: float, exp_concavity: f
     alpha = positive("exp_concavity", exp_concavity)
     gamma = curvature(alpha, G * domain.diameter)
     # Where the derivative vanishes: ridge^2 + ridge T G^2/d = T G^2/(gamma R)^2, solved without cancellation.
-    half, level = T * G * G / (2 * domain.chart_dim), T * (G / (gamma * domain.radius)) ** 2
-    ridge = level / (half + math.sqrt(half * half + level))
+    half, root = T * G * G / (2 * domain.chart_dim), math.sqrt(T) * G / (gamma * domain.radius)
+    ridge = root * (root / (half + math.hypot(half, root)))
     return NewtonPlan(domain, T, G, exp_concavity=alpha, ridge=ridge)
 
 

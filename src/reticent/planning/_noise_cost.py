@@ -18,7 +18,7 @@ def chi_shares(dim: int, length: float) -> tuple[float, float, float]:
     """Return P(|N_{d+2}| <= length), P(|N_{d+1}| > length), P(|N_d| > length), N_k standard normal in k dimensions."""
     from scipy.special import gammainc, gammaincc
 
-    half = length**2 / 2
+    half = min(length, 1e150) ** 2 / 2
     inside, above, beyond = gammainc(dim / 2 + 1, half), gammaincc((dim + 1) / 2, half), gammaincc(dim / 2, half)
     return float(inside), float(above), float(beyond)
 

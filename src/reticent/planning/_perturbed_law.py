@@ -57,7 +57,7 @@ def bend_change(bend: float) -> float:
     >>> bend_change(0.0), round(bend_change(0.1), 6)
     (0.0, 0.008299)
     """
-    return -math.log1p(-((bend / (1 + bend)) ** 2))
+    return math.log1p(bend * (bend / (1 + 2 * bend)))
 
 
 def draw_gdp(noise: float, bend: float) -> float:
@@ -76,7 +76,8 @@ def draw_gdp(noise: float, bend: float) -> float:
     fall = np.exp(-places)
     middle = share * curve + (1 - share) * (-np.expm1(-places) + fall * curve)
     best = int(np.argmin(middle))
-    mu = -2 * float(scipy.special.ndtri(0.5 * (1 - float(middle[best]))))
+    # N(mu/2) - 1/2 is half of the middle; the inverse error function keeps the digits of a small one.
+    mu = 2 * math.sqrt(2) * float(scipy.special.erfinv(float(middle[best])))
     while not _covers(mu, K, c, places[best:], curve[best:]):
         mu *= 1.005
     return mu

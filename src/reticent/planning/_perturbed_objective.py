@@ -153,7 +153,8 @@ class ObjectivePlan(SystemPlan):
         from reticent.privacy._terms import Bound, Term
 
         coin, count = self.later_coin, max(rounds - 1, 0)
-        mu = self.draw * math.sqrt(min(self.budget, rounds))
+        draws = min(self.budget, rounds)
+        mu = self.draw * math.sqrt(draws) if draws else 0.0
         # Without a switch ever there is no coin either.
         tossed = rounds > 0 and self.budget > 0
         special = self.special_coin.directions() if tossed else (NO_LOSS,)

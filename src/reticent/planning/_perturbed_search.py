@@ -19,9 +19,11 @@ from reticent.planning._switching import rate
 from reticent.planning._target import check_target
 
 # The least chance of a forced switch that is looked at, and how many values up to 1.
-_LEAST_P, _VALUES = 1e-4, 17
+_LEAST_P, _VALUES = 1e-4, 9
 # Candidates of log phi, in deviations of a coin's ratio, and of budgets, in deviations above the mean.
-_WIDTHS, _MARGINS = (2.5, 3.5, 4.5), (0.0, 1.5, 3.0)
+_WIDTHS, _MARGINS = (2.5, 3.5), (0.0, 1.5)
+# Candidates of log lam over what would be best without curvature: the coins' determinants ask for more.
+_FIRMER = (0.0, 1.5, 3.0, 4.5, 6.0)
 # The noise grows by this much at most to make up for the quick account, in so many steps.
 _GROWTH, _STEPS = 1.5, 24
 _STEEP = 300.0  # log phi beyond which the coin is as good as none
@@ -63,10 +65,11 @@ def search(
     cap = T if max_switches is None else integer("max_switches", max_switches, least=1)
     goal = _Goal(domain, T, G, eps, small, float(smoothness), neighbors, cap)
     start = [
-        (math.log(p), width, margin, 0.0)
+        (math.log(p), width, margin, firmer)
         for p in np.geomspace(_LEAST_P, 1.0, _VALUES)
         for width in _WIDTHS
         for margin in _MARGINS
+        for firmer in (_FIRMER if goal.smoothness else (0.0,))
     ]
     ranked = sorted(start, key=lambda point: _cost(goal, np.array(point)))
     options: Any = {"maxfev": 160, "xatol": 1e-2, "fatol": 1e-4, "initial_simplex": _around(ranked[0])}
@@ -135,7 +138,12 @@ def _noise(goal: _Goal, point: Array) -> float:
 
 
 def _cost(goal: _Goal, point: Array) -> float:
-    return _candidate(goal, point, _noise(goal, point)).regret_bound
+    """Return the regret of a point, or more than any regret where no noise makes it private."""
+    plan = _candidate(goal, point, _noise(goal, point))
+    over = _quick(goal, plan) / goal.delta
+    if over <= 1:
+        return plan.regret_bound
+    return 1e3 * goal.horizon * goal.lipschitz * goal.domain.diameter * (2 + math.log(over))
 
 
 def _certified(goal: _Goal, point: Array) -> ObjectivePlan:

@@ -36,6 +36,26 @@ def check_body(domain: Domain) -> None:
         )
 
 
+LONGEST = 1 << 53
+"""Rounds beyond which counts are not exact in double precision."""
+
+
+def check_rounds(name: str, value: int) -> int:
+    """Return a number of rounds; refuse what is not one, or more than can be counted."""
+    rounds = integer(name, value, least=1)
+    if rounds > LONGEST:
+        raise ValueError(f"{name} must be at most {LONGEST:,} rounds, got {value!r}")
+    return rounds
+
+
+def check_firm(name: str, value: float, domain: Domain, lipschitz: float) -> float:
+    """Return a regulariser; refuse one so weak that decisions overflow on their way to the domain."""
+    firm = positive(name, value)
+    if firm * domain.radius < 1e-100 * lipschitz:
+        raise ValueError(f"{name} must be at least 1e-100 * lipschitz / radius, got {value!r}")
+    return firm
+
+
 def check_scale(domain: Domain, lipschitz: float) -> None:
     """Refuse scales whose squares and products leave double precision."""
     for name, value in (("lipschitz", lipschitz), ("the radius of the domain", domain.radius)):

@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from reticent._check import integer, positive, real
+from reticent._check import integer, positive
 from reticent.domains import Domain
 from reticent.losses import Loss
-from reticent.planning._plan import NEIGHBORS, check_scale
+from reticent.planning._plan import check_rounds, check_scale
 from reticent.planning._table import labelled, number, size_rows, switch_and_regret
+from reticent.planning._target import check_claim, check_neighbors
 
 if TYPE_CHECKING:
     from reticent.privacy import SystemAccount
@@ -52,12 +53,12 @@ class SystemPlan(ABC):
         """Check every value, and that the parameters honour the claim."""
         if not isinstance(self.domain, Domain):
             raise ValueError(f"domain must be a domain such as Ball(dim=2), got {self.domain!r}")
-        self._set(horizon=integer("horizon", self.horizon, least=1))
+        self._set(horizon=check_rounds("horizon", self.horizon))
         self._set(lipschitz=positive("lipschitz", self.lipschitz))
         check_scale(self.domain, self.lipschitz)
-        if self.neighbors not in NEIGHBORS:
-            raise ValueError(f"neighbors must be {' or '.join(map(repr, NEIGHBORS))}, got {self.neighbors!r}")
+        check_neighbors(self.neighbors)
         self._check()
+        check_rounds("batch", getattr(self, "batch", 1))
         self._check_claim()
 
     def _check(self) -> None:  # noqa: B027 (there may be nothing to check)
@@ -71,13 +72,12 @@ class SystemPlan(ABC):
             )
         if self.epsilon is None or self.delta is None:
             return
-        self._set(epsilon=positive("epsilon", self.epsilon), delta=real("delta", self.delta))
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must be greater than 0 and less than 1, got {self.delta!r}")
-        found = self.account().epsilon(self.delta)
-        if found > self.epsilon * (1 + _ROUNDING):
+        epsilon, delta = check_claim(self.epsilon, self.delta)
+        self._set(epsilon=epsilon, delta=delta)
+        found = self.account().epsilon(delta)
+        if found > epsilon * (1 + _ROUNDING):
             raise ValueError(
-                f"epsilon must be at least {found:.6g} at delta={self.delta:g} for these parameters, got "
+                f"epsilon must be at least {found:.6g} at delta={delta:g} for these parameters, got "
                 f"{self.epsilon!r}; add noise, or use the planner of this system"
             )
 

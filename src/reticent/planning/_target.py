@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reticent._check import integer, positive, real
+from reticent._check import positive, real
 from reticent.domains import Domain
-from reticent.planning._plan import ADVERSARIES, NEIGHBORS, check_scale
+from reticent.planning._plan import ADVERSARIES, NEIGHBORS, check_rounds, check_scale
 
 # Beyond 50 a promise of exp(epsilon) is none, and below 1e-6 steps are lost in rounding. The accountant cuts chances
 # off at 1e-40 and takes no delta below 1e-30.
@@ -43,7 +43,7 @@ def check_target(
     domain: Domain, horizon: int, lipschitz: float, epsilon: float, delta: float, neighbors: str
 ) -> Target:
     """Return what is asked for as numbers, or refuse it; the domain has been checked."""
-    T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
+    T, G = check_rounds("horizon", horizon), positive("lipschitz", lipschitz)
     check_scale(domain, G)
     check_neighbors(neighbors)
     return Target(T, G, *check_claim(epsilon, delta), neighbors)

@@ -13,7 +13,6 @@ from reticent.gibbs import Gibbs
 from reticent.learners import PCOMW
 from reticent.learners._changes import Changes
 from reticent.learners._coin import AuxiliaryCoin, Toss
-from reticent.learners._learner import NEVER
 from reticent.learners._walk import Walk
 from reticent.losses import Loss
 from reticent.planning import Plan
@@ -71,7 +70,7 @@ class _Reusing(PCOMW):
             lipschitz=self.plan.lipschitz,
             distance=self.plan.distance,
         )
-        self._walk = _ReusingWalk(self.plan, measure, self._rng, "auxiliary", NEVER)
+        self._walk = _ReusingWalk(self.plan, measure, self._rng, _TellingCoin(self.plan))
 
 
 class _TellingCoin(AuxiliaryCoin):
@@ -89,10 +88,6 @@ class _TellingCoin(AuxiliaryCoin):
 
 class _ReusingWalk(Walk):
     """A walk whose next decision is the draw that the coin was tossed with, if there was one."""
-
-    def __init__(self, plan: Plan, measure: Gibbs, rng: np.random.Generator, coin: str, length: int) -> None:
-        super().__init__(plan, measure, rng, coin, length)
-        self.coin = _TellingCoin(plan)
 
     def _settle(self, changes: Changes) -> None:
         before = len(changes)
