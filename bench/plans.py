@@ -16,16 +16,16 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 
 import reticent as rt
 from _report import facts, facts_markdown, figure, say, table, write
 from reticent.planning import Plan, plan_private
+from reticent.planning._noise import SquareRoot
+from reticent.planning._noise_cost import mean_length
 from reticent.planning._private_cost import largest_mu
 from reticent.privacy import account
 
@@ -44,49 +44,18 @@ GOALS: list[tuple[float, int, int, float, float | None, float]] = [
 ]
 
 
-# DP-FTRL with square-root-Toeplitz noise, under the best bound that we can prove for it
-#
-# Round t plays x_t = argmin over K of <g_1 + ... + g_{t-1} + N_{t-1}, x> + lam |x|^2 / 2, g_t a gradient at x_t. With A
-# the lower-triangular matrix of ones and C its square root (Toeplitz, c_0 = 1, c_k = c_{k-1} (2k-1)/(2k)), the noise
-# of the prefix sums is N = C z, z independent N(0, sigma^2 I_d): that is C^-1 z on the gradients.
-#
-# Privacy. A g + C z = C (C g + z): releasing C g + z is enough. One round's gradient changes by 2G at most (replace),
-# so C g moves by at most 2G |c|, |c|^2 = c_0^2 + ... + c_{n-1}^2, and the release is mu-GDP with mu = 2G |c| / sigma,
-# also when gradients depend on earlier releases (Denisov et al. 2022). sigma = 2G |c| / mu with the exact largest mu
-# for (epsilon, delta): the analytic Gaussian mechanism.
-#
-# Regret. Let y_t be x_t without noise. The objective is lam-strongly convex: |x_t - y_t| <= |N_{t-1}| / lam. FTRL on
-# the linear losses g_t has sum <g_t, y_t - x*> <= lam R^2 / 2 + sum |g_t|^2 / (2 lam) for whatever sequence g_t; so
-#
-#     E regret <= lam R^2 / 2 + T G^2 / (2 lam) + (G / lam) sum_t E|N_{t-1}|,      E|N_k| = m_d sigma a_k,
-#
-# a_k^2 = c_0^2 + ... + c_{k-1}^2, m_d = sqrt(2) Gamma((d+1)/2) / Gamma(d/2) the mean length of a standard normal
-# vector. With batches of b rounds as one: b G for G, ceil(T/b) rounds, one changed round moves a batch's gradient by
-# 2G still. The best lam leaves R sqrt(T b G^2 + 2 b G m_d sigma sum_k a_k); take the best b. The figures in the issue
-# are this with b = 1 and sqrt(d) for m_d.
-
-
-@cache
-def noise_lengths(n: int) -> tuple[float, float]:
-    """Return |c| and the sum of a_k over k = 0, ..., n - 1."""
-    total, square, chunk = 0.0, 0.0, 10**6
-    for first in range(0, n, chunk):
-        k = np.arange(first, min(first + chunk, n), dtype=np.float64)
-        log_c = scipy.special.gammaln(k + 0.5) - scipy.special.gammaln(k + 1) - 0.5 * math.log(math.pi)
-        squares = square + np.cumsum(np.exp(2 * log_c))
-        total += math.sqrt(square) + float(np.sqrt(squares[:-1]).sum())
-        square = float(squares[-1])
-    return math.sqrt(square), total
-
-
 def dp_ftrl(T: int, d: int, epsilon: float, *, reference: bool = False) -> tuple[float, int]:
-    """Return the bound on the centred unit ball with G = 1, and the batch."""
-    mu = largest_mu(epsilon, DELTA)
-    mean = math.sqrt(d) if reference else math.sqrt(2) * math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2))
+    """Return the bound on the centred unit ball with G = 1 under exact square-root-Toeplitz noise, and the batch.
+
+    It is that of docs/theory.md, R2c, with the best batch; the reference has no batches and sqrt(d) for the mean length
+    of a normal vector.
+    """
+    noise, mu = SquareRoot(), largest_mu(epsilon, DELTA)
+    mean = math.sqrt(d) if reference else mean_length(d)
     best = (math.inf, 1)
     for b in [1] if reference else sorted({round(x) for x in np.geomspace(1, max(1, T**0.5), 25)}):
-        norm, lengths = noise_lengths(math.ceil(T / b))
-        bound = math.sqrt(T * b + 2 * b * mean * (2 * norm / mu) * lengths)
+        n = math.ceil(T / b)
+        bound = math.sqrt(T * b + 2 * b * mean * (2 * noise.sensitivity(n) / mu) * noise.total(n))
         best = min(best, (bound, b))
     return best
 
@@ -111,9 +80,9 @@ FIELD = """
 
 Regret certificate divided by T on the centred unit ball, G = 1, delta = 1e-6; every plan replace-one, but for the
 "zero-out" column (adaptive). "asked" is what the issue asks for. "DP-FTRL" is FTRL with square-root-Toeplitz noise
-under the best bound that we can prove for it (derived in bench/plans.py: exact mean of the noise's length, best
-batch); "simple" is the bound behind the issue's figures for it. DP-FTRL's guarantee is for an adaptive adversary, so it
-stands beside "adaptive". "paper" is Theorem "DP OCO" to the letter: above 1 it says nothing.
+under the best bound that we can prove for it (docs/theory.md, R2c, with the best batch); "simple" is the bound behind
+the issue's figures for it. DP-FTRL's guarantee is for an adaptive adversary, so it stands beside "adaptive". "paper" is
+Theorem "DP OCO" to the letter: above 1 it says nothing.
 """.strip()
 
 DETAILS = "The plans, their epsilon by the accountant, expected switches as a part of the rounds, the time to plan:"
