@@ -33,7 +33,7 @@ Cell = dict[str, Any]
 
 DELTA = 1e-6
 BLOCK = 50_000  # rounds handed over at a time
-PATIENCE = 120.0  # seconds that one run may take; a system that took longer is not run again in that table
+PATIENCE = 90.0  # seconds that one run may take; a system that took longer is not run again in that cell
 SEEDS = {10**4: 5, 10**5: 3, 10**6: 2}
 LOSSES = {"linear": rt.Linear(), "logistic": rt.Logistic()}
 
@@ -254,7 +254,7 @@ ABOUT = """
 Unit ball (experts: losses in [0, 1]), G = 1, delta = 1e-6, replaced rounds, privacy against adaptive losses. Figures
 are per round but for switches and seconds (of a whole run in blocks, first compilation apart from the shortest runs).
 "certificate" is what a plan promises, "regret" the mean over seeds with its standard deviation; bold marks the best of
-each group. A dash: not run, because one run took more than two minutes or a draw was given up (`WorkLimitError`).
+each group. A dash: not run, because one run took more than 90 seconds or a draw was given up (`WorkLimitError`).
 `best_plan` returns the first row of every group, which the script asserts.
 """.strip()
 

@@ -1,0 +1,81 @@
+"""Audits of the private counts inside prior systems: below their certificates, near them, broken ones caught."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from prefix_matrices import buffers, covariance, sums, tree
+
+import reticent as rt
+from reticent.planning import FTRLPlan, ImplicitPlan, LazyToPrivatePlan, PrivateDartboardPlan
+
+ROUNDS, LINE = 4, rt.Interval(-1.0, 1.0)
+# lam is so large that decisions stay inside: each then shows the noisy prefix sum.
+PLANS = {
+    "tree": FTRLPlan(LINE, ROUNDS, 1.0, lam=60.0, sigma=2.0, batch=1, noise="tree"),
+    "toeplitz": FTRLPlan(LINE, ROUNDS, 1.0, lam=60.0, sigma=2.0, batch=1, noise="toeplitz"),
+}
+
+
+def one_round_apart(rounds=ROUNDS, dim=1):
+    stream = np.zeros((rounds, dim))
+    stream[0, 0] = 1.0
+    return stream, -np.eye(rounds, dim) * (np.arange(rounds) == 0)[:, None]
+
+
+class Likelihood:
+    """The best test of a Gaussian release: prefix sums, weighed by the noise's inverse covariance."""
+
+    def __init__(self, plan):
+        A = sums(ROUNDS)
+        if plan.noise == "tree":
+            rows = tree(ROUNDS, True)
+        else:
+            rows = A @ np.linalg.inv(buffers(ROUNDS, plan.weights, plan.decays))
+        self.weights, self.lam = np.linalg.solve(covariance(rows), A[:, 0]), plan.lam
+
+    def __call__(self, decisions):
+        return -self.lam * decisions[:, 1:, 0] @ self.weights
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_private_sums_reveal_about_as_much_as_certified_and_half_the_noise_is_caught(name):
+    plan = PLANS[name]
+    options = {"runs": 12_000, "delta": 0.01, "jobs": 1, "score": Likelihood(plan), "progress": False}
+    honest = rt.privacy.audit(plan, rt.Linear(), *one_round_apart(), **options)
+    assert not honest.violated
+    assert honest.ratio > 0.6
+    weak = replace(plan, sigma=plan.sigma / 2)
+    broken = rt.privacy.audit(
+        plan, rt.Linear(), *one_round_apart(), learner=lambda rng: rt.make(weak, rt.Linear(), rng), **options
+    )
+    assert broken.violated
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        LazyToPrivatePlan(LINE, ROUNDS, 1.0, beta=2.0, lam=8.0, p=0.3, budget=4, anchor="centre"),
+        ImplicitPlan(LINE, ROUNDS, 1.0, alpha=2.0, noise=0.4),
+    ],
+    ids=lambda plan: plan.system,
+)
+def test_other_decisions_stay_below_their_certificate(plan):
+    found = rt.privacy.audit(plan, rt.Linear(), *one_round_apart(), runs=4000, delta=0.01, jobs=1, progress=False)
+    assert not found.violated
+    assert found.epsilon_lower > 0
+
+
+def test_counts_of_experts_stay_below_their_certificate():
+    plan = PrivateDartboardPlan(rt.Experts(2), ROUNDS, 1.0, beta=1.5, p=0.4, budget=4)
+    stream = np.zeros((ROUNDS, 2))
+    neighbour = stream.copy()
+    stream[0], neighbour[0] = (1.0, 0.0), (0.0, 1.0)
+
+    def followed(decisions):
+        return decisions[:, 1:, 1].sum(axis=1)
+
+    options = {"runs": 12_000, "delta": 0.01, "jobs": 1, "score": followed, "progress": False}
+    honest = rt.privacy.audit(plan, rt.Linear(), stream, neighbour, **options)
+    assert not honest.violated
+    assert honest.epsilon_lower > 0.5
