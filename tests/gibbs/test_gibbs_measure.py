@@ -87,7 +87,7 @@ def test_a_bad_row_in_a_late_part_undoes_the_early_parts():
         ({"limit": 0}, "limit must be a whole number"),
         ({"on_steep": "ignore"}, "on_steep"),
         ({"lipschitz": 0.0}, "lipschitz"),
-        ({"domain": "ball"}, "domain must be one of the bodies"),
+        ({"domain": "ball"}, "domain must be one of the convex bodies"),
         ({"loss": "logistic"}, "loss must be one of the losses"),
     ],
 )

@@ -247,11 +247,12 @@ def test_bad_rounds_leave_the_learner_exactly_as_it_was(loss, bad):
 
 
 def test_steep_rounds_can_be_clipped_in_rows_and_blocks_alike():
-    steep = 9.0 * X
+    # Kinks this steep are drawn by the chain once there are many of them: a few rounds show as much.
+    steep, targets = 9.0 * X[:60], Y[:60]
     one, many = (rt.PCOMW(plan(), rt.Absolute(), seed=6, on_steep="clip") for _ in range(2))
-    for features, target in zip(steep, Y, strict=True):
+    for features, target in zip(steep, targets, strict=True):
         one.observe(features, target)
-    trace = many.observe_many(steep, Y)
+    trace = many.observe_many(steep, targets)
     np.testing.assert_array_equal(one.decision, many.decision)
     assert np.abs(trace.losses).max() < 5.0 * 2.0 + 1.0
 

@@ -12,6 +12,8 @@ from scipy import stats
 import reticent as rt
 from reticent.gibbs import Gibbs
 from reticent.learners import _ratio
+from reticent.learners._changes import Changes
+from reticent.learners._coin import AuxiliaryCoin
 from reticent.learners._learner import NEVER
 from reticent.learners._linear_walk import LinearWalk
 from reticent.learners._walk import Walk
@@ -115,12 +117,12 @@ def test_ratio_coin_in_the_plane(body):
 
 def walk(kind, plan, seed, rows, sizes, length=NEVER):
     measure = Gibbs(plan.domain, rt.Linear(), plan.beta, plan.lam, lipschitz=plan.lipschitz, distance=plan.distance)
-    made, changes = kind(plan, measure, np.random.default_rng(seed), "auxiliary", length), []
+    made, changes = kind(plan, measure, np.random.default_rng(seed), AuxiliaryCoin(plan), length), Changes()
     first = made.u.copy()
     (part,) = measure.gate.prepare(rows)
     for start in range(0, len(rows), sizes):
         made.take(part[start : start + sizes], changes)
-    return np.vstack([first, *(u for _, u in changes)]), [place for place, _ in changes], made
+    return np.vstack([first, changes.points(first.size)]), changes.places().tolist(), made
 
 
 BODIES = [rt.Ball(3, center=[0.5, 0.0, 0.0]), rt.Box([-1.0, 0.0], [0.5, 1.0]), INTERVAL, rt.Ball(1), rt.Simplex(2)]

@@ -12,7 +12,7 @@ import reticent as rt
 from reticent.gibbs import Gibbs
 from reticent.learners import _pcomw
 from reticent.learners._coin import AuxiliaryCoin
-from reticent.learners._walk import COINS, Walk
+from reticent.learners._walk import Walk
 
 ROUNDS = 60
 TIMES = (1, 2, 10, 60)
@@ -133,8 +133,6 @@ def blind(plan, loss, rng, coin, on_steep, length):
 
 def spoil(monkeypatch, how):
     monkeypatch.setattr(_pcomw, "new_walk", {"reusing": reusing, "blind": blind}[how])
-    if how == "blind":
-        monkeypatch.setitem(COINS, "auxiliary", Blind)
 
 
 LINE = {"count": 1500, "beta": 0.12}

@@ -28,6 +28,7 @@ class PCOMW(Learner):
     pickled state, the losses in a trace, and the time that calls take. A pickled learner may be resumed once: two
     copies would go on with the same randomness (docs/pitfalls.md).
 
+    >>> import numpy as np
     >>> import reticent as rt
     >>> plan = rt.Plan(rt.Ball(dim=2), 1000, 1.0, beta=0.5, lam=40.0, p=0.01, phi=1.2)
     >>> learner = rt.PCOMW(plan, rt.Linear(), seed=1)
