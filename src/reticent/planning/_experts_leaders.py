@@ -50,7 +50,26 @@ class PerturbedPlan(ExpertsPlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LazyPerturbedPlan(ExpertsPlan):
+class _LazyPlan(ExpertsPlan):
+    """Noise of some `rate` that is reused: every round has the law of `PerturbedPlan`, and so its regret bound."""
+
+    reference: ClassVar[str] = "Kalai and Vempala 2005"
+    law: ClassVar[str]
+
+    rate: float
+
+    def _check(self) -> None:
+        super()._check()
+        self._set(rate=positive("rate", self.rate))
+
+    @property
+    def regret_bound(self) -> float:
+        """The bound of docs/theory.md, R4."""
+        return _regret(self.law, self.n, self.rate, self.lipschitz, self.horizon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LazyPerturbedPlan(_LazyPlan):
     """Follow the lazy leader, FLL*: Laplace noise of that `rate`, reused so that sums plus noise rarely change.
 
     Every round has the law of `PerturbedPlan` with "laplace", and so its regret bound. A round changes the leader with
@@ -64,18 +83,7 @@ class LazyPerturbedPlan(ExpertsPlan):
     """
 
     system: ClassVar[str] = "follow the lazy leader (FLL*), experts"
-    reference: ClassVar[str] = "Kalai and Vempala 2005"
-
-    rate: float
-
-    def _check(self) -> None:
-        super()._check()
-        self._set(rate=positive("rate", self.rate))
-
-    @property
-    def regret_bound(self) -> float:
-        """The bound of docs/theory.md, R4."""
-        return _regret("laplace", self.n, self.rate, self.lipschitz, self.horizon)
+    law: ClassVar[str] = "laplace"
 
     @property
     def expected_switches(self) -> float:
@@ -84,7 +92,7 @@ class LazyPerturbedPlan(ExpertsPlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpertsLazyLeaderPlan(ExpertsPlan):
+class ExpertsLazyLeaderPlan(_LazyPlan):
     """Follow the lazy leader, FLL: the leader of a random grid point of side 1/rate just above the sums.
 
     Every round has the law of `PerturbedPlan` with "uniform", and so its regret bound. A round changes the leader with
@@ -97,18 +105,7 @@ class ExpertsLazyLeaderPlan(ExpertsPlan):
     """
 
     system: ClassVar[str] = "follow the lazy leader (FLL), experts"
-    reference: ClassVar[str] = "Kalai and Vempala 2005"
-
-    rate: float
-
-    def _check(self) -> None:
-        super()._check()
-        self._set(rate=positive("rate", self.rate))
-
-    @property
-    def regret_bound(self) -> float:
-        """The bound of docs/theory.md, R4."""
-        return _regret("uniform", self.n, self.rate, self.lipschitz, self.horizon)
+    law: ClassVar[str] = "uniform"
 
     @property
     def expected_switches(self) -> float:
