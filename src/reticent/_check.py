@@ -65,15 +65,17 @@ def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Array:
     return _finite(name, array)
 
 
-def plain(value: Any) -> bool:
-    """Say whether an array-like holds numbers as they are: no mask that would be lost, no text, nothing complex."""
-    return not isinstance(value, np.ma.MaskedArray) and np.asarray(value).dtype.kind in "biufO"
+def numbers(value: Any) -> Array:
+    """Return an array of floats; raise TypeError for a mask, which would be lost, for text and for complex numbers."""
+    array = np.asarray(value)
+    if isinstance(value, np.ma.MaskedArray) or array.dtype.kind not in "biufO":
+        raise TypeError
+    return np.asarray(array, dtype=np.float64)
 
 
 def _floats(name: str, value: Any) -> Array:
     try:
-        if plain(value):
-            return np.asarray(value, dtype=np.float64)
+        return numbers(value)
     except OverflowError:
         raise ValueError(f"{name} must hold numbers that fit into double precision, got {value!r}") from None
     except (TypeError, ValueError):

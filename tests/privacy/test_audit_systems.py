@@ -53,17 +53,22 @@ def test_private_sums_reveal_about_as_much_as_certified_and_half_the_noise_is_ca
 
 
 @pytest.mark.parametrize(
-    "plan",
+    ("plan", "fault"),
     [
-        LazyToPrivatePlan(LINE, ROUNDS, 1.0, beta=2.0, lam=8.0, p=0.3, budget=4, anchor="centre"),
-        ImplicitPlan(LINE, ROUNDS, 1.0, alpha=2.0, noise=0.4),
+        (LazyToPrivatePlan(LINE, ROUNDS, 1.0, beta=0.5, lam=8.0, p=1.0, budget=4, anchor="centre"), {"beta": 8.0}),
+        (ImplicitPlan(LINE, ROUNDS, 1.0, alpha=2.0, noise=1.5), {"noise": 0.15}),
     ],
-    ids=lambda plan: plan.system,
+    ids=["l2p", "implicit"],
 )
-def test_other_decisions_stay_below_their_certificate(plan):
-    found = rt.privacy.audit(plan, rt.Linear(), *one_round_apart(), runs=4000, delta=0.01, jobs=1, progress=False)
+def test_other_decisions_stay_below_their_certificate_and_too_little_noise_is_caught(plan, fault):
+    options = {"runs": 4000, "delta": 0.01, "jobs": 1, "progress": False}
+    found = rt.privacy.audit(plan, rt.Linear(), *one_round_apart(), **options)
     assert not found.violated
-    assert found.epsilon_lower > 0
+    weak = replace(plan, **fault)
+    broken = rt.privacy.audit(
+        plan, rt.Linear(), *one_round_apart(), learner=lambda rng: rt.make(weak, rt.Linear(), rng), **options
+    )
+    assert broken.violated
 
 
 def test_counts_of_experts_stay_below_their_certificate():
@@ -79,3 +84,8 @@ def test_counts_of_experts_stay_below_their_certificate():
     honest = rt.privacy.audit(plan, rt.Linear(), stream, neighbour, **options)
     assert not honest.violated
     assert honest.epsilon_lower > 0.5
+    weak = replace(plan, beta=6.0)
+    broken = rt.privacy.audit(
+        plan, rt.Linear(), stream, neighbour, learner=lambda rng: rt.make(weak, rt.Linear(), rng), **options
+    )
+    assert broken.epsilon_lower > 1.5 * honest.epsilon_lower

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reticent._check import Array, plain
+from reticent._check import Array, numbers
 from reticent._norms import LEAST_SQUARE
 from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss
@@ -89,9 +89,7 @@ class Inbox:
 
     def _converted(self, features: Any) -> Array | None:
         try:
-            if not plain(features):
-                return None
-            array = np.asarray(features, dtype=np.float64)
+            array = numbers(features)
         except (TypeError, ValueError, OverflowError):
             return None
         if array.shape == () and self.shape == (1,):

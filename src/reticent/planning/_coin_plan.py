@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,14 +40,14 @@ class CoinPlan(SystemPlan):
         return self.horizon // self.batch
 
     @property
+    @abstractmethod
     def floor(self) -> float:
         """Minus the logarithm of the least chance with which a coin that is not forced keeps."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def special(self) -> float:
         """By how much the logarithm of the chance to keep can differ in the changed batch."""
-        raise NotImplementedError
 
     @property
     def most_switching(self) -> float:

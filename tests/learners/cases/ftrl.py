@@ -1,25 +1,14 @@
 """Cases of DP-FTRL and of Agarwal and Singh's FTRL."""
 
-import numpy as np
 from _case import Case
+from descent import distance
 
 import reticent as rt
-from reticent.learners._ftrl import DPFTRL, AgarwalSingh  # noqa: F401 (rt.make finds what is imported)
-from reticent.planning._ftrl import FTRLPlan, plan_agarwal_singh, plan_ftrl
+from reticent.planning import FTRLPlan, plan_agarwal_singh, plan_ftrl
 
 GOAL = (1.0, 3.0, 1e-5)
 BOX = rt.Box([-1, 0], [1, 2])
 
-
-def away(x, c):
-    return float(np.linalg.norm(x - c))
-
-
-def from_there(x, c):
-    return (x - c) / max(np.linalg.norm(x - c), 1e-12)
-
-
-distance = rt.Custom(away, from_there, lipschitz=1.0)
 
 CASES = [
     Case("ftrl-ball", lambda: plan_ftrl(rt.Ball(3), 400, *GOAL), rt.Logistic()),
