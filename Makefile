@@ -2,22 +2,28 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+LAB := $(VENV)/.lab
+ALL := $(VENV)/.installed
 # Compiled kernels are used from several test processes; two are what a small machine has.
 WORKERS ?= 2
 
 .PHONY: setup demo test lint types unit check-slow bench audit docs clean
 
-setup: $(STAMP)
+setup: $(ALL)
 
-$(STAMP): pyproject.toml
+# What the demonstration needs, and no more: it should be there within a minute.
+$(LAB): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[lab,test]'
+	$(BIN)/pip install --quiet --editable '.[lab]'
 	touch $@
 
-demo: setup
-	$(BIN)/python -m reticent.lab.demo
+$(ALL): $(LAB)
+	$(BIN)/pip install --quiet --editable '.[lab,streams,cluster,test,docs]'
+	touch $@
+
+demo: $(LAB)
+	$(BIN)/reticent demo
 
 test: lint types unit
 
@@ -48,7 +54,6 @@ audit: setup
 	$(BIN)/python bench/audit.py
 
 docs: setup
-	$(BIN)/pip install --quiet --editable '.[docs]'
 	$(BIN)/mkdocs build --strict --quiet
 	@echo 'open site/index.html'
 

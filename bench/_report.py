@@ -3,60 +3,32 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from reticent.lab._environment import facts
+from reticent.lab._environment import in_words as facts_markdown
+
+__all__ = [
+    "facts",
+    "facts_markdown",
+    "figure",
+    "peak_memory",
+    "run_sections",
+    "say",
+    "section_parser",
+    "table",
+    "write",
+]
 
 
 def say(*words: object) -> None:
     """Report progress on stderr."""
     print(*words, file=sys.stderr, flush=True)
-
-
-def cpu_model() -> str:
-    """Return the name of the processor as the system gives it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
-
-
-def machine() -> dict[str, Any]:
-    """Return what the timings depend on."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return {"cpu": cpu_model(), "cores": os.cpu_count(), "system": platform.system(), "load at start": load}
-
-
-def versions(*packages: str) -> dict[str, str]:
-    """Return the versions of Python and of installed packages."""
-    return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
-
-
-def facts(*packages: str) -> dict[str, Any]:
-    """Return machine, versions and date."""
-    return {
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "machine": machine(),
-        "versions": versions(*packages),
-    }
-
-
-def facts_markdown(found: dict[str, Any]) -> str:
-    """Return the opening lines of a report."""
-    m = found["machine"]
-    load = "" if m["load at start"] is None else f", load {m['load at start']:.1f} at the start"
-    packages = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
-    return f"{found['date']}; {m['cpu']}, {m['cores']} cores, {m['system']}{load}; {packages}."
 
 
 def figure(x: float | int | str | None, digits: int = 3) -> str:

@@ -1,0 +1,43 @@
+"""What a result depends on beside the code: date, machine and versions."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("reticent", "numpy", "scipy", "numba", "dp-accounting")
+
+
+def facts(*packages: str) -> dict[str, Any]:
+    """Return the date, the machine, and the versions of Python and of installed packages (those of the engine first).
+
+    >>> sorted(facts())
+    ['date', 'machine', 'versions']
+    """
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "machine": {"cpu": _cpu(), "cores": os.cpu_count(), "system": platform.system(), "load at start": load},
+        "versions": {"python": platform.python_version()}
+        | {name: metadata.version(name) for name in (*PACKAGES, *packages)},
+    }
+
+
+def in_words(found: dict[str, Any]) -> str:
+    """Return facts as one line of text."""
+    m = found["machine"]
+    load = "" if m["load at start"] is None else f", load {m['load at start']:.1f} at the start"
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    return f"{found['date']}; {m['cpu']}, {m['cores']} cores, {m['system']}{load}; {versions}."
+
+
+def _cpu() -> str:
+    """Return the name of the processor as the system gives it."""
+    source = Path("/proc/cpuinfo")
+    lines = source.read_text().splitlines() if source.exists() else []
+    named = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
