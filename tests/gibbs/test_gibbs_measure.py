@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import reticent as rt
+from reticent.gibbs import _kinked_sampler
 
 rng = np.random.default_rng(5)
 X = rng.normal(size=(400, 3))
@@ -226,3 +227,22 @@ def test_custom_losses_take_objects_and_are_checked():
     broken = rt.Custom(lambda x, c: float("nan"), lambda x, c: x)
     with pytest.raises(ValueError, match="value of a custom loss"):
         rt.Gibbs(rt.Ball(2), broken, 1.0, 1.0).observe(None)
+
+
+def test_where_no_quartic_bound_is_found_tangents_take_over_exactly():
+    m = rt.Gibbs(rt.Ball(3), rt.Absolute(), beta=0.1, lam=1.0, distance=0.0)
+    m.observe_many(np.outer(np.ones(300), [1.0, 0.0, 0.0]), np.linspace(-1, 1, 300))
+    assert m.methods[0] == "quartic"
+    m._sampler("quartic")._stretches = lambda: ((),)  # no scale fits
+    draw = m.draw(0)
+    assert (draw.method, draw.distance) == ("tangent", 0.0)
+
+
+def test_a_scale_that_no_longer_fits_is_looked_for_again(monkeypatch):
+    m = rt.Gibbs(rt.Ball(3), rt.Absolute(), beta=0.01, lam=30.0, distance=0.0)
+    m.observe_many(X, Y)
+    real = _kinked_sampler.build_quartic
+    monkeypatch.setattr(_kinked_sampler, "build_quartic", lambda *a: None if a[-1] < 1.0 else real(*a))
+    m._sampler("quartic").stretch = 0.5
+    assert m.draw(0, method="quartic").method == "quartic"
+    assert m._sampler("quartic").stretch >= 1.0

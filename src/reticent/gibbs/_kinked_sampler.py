@@ -15,6 +15,7 @@ from ._mode import quadratic_minimiser
 from ._quartic import Built, build_quartic
 
 _MOST_GROWTH = 1.5  # however cheap draws are, no more than a third of the past waits
+_STRETCHES = (1.0, 1.3, 1.6, 2.0, 2.5, 3.2)  # of the width of the peak: scales at which a bound may be tight
 
 
 def curvature_estimate(vectors: Array, margins: Array, jump: float, width: float) -> Array:
@@ -112,18 +113,21 @@ class KinkedSampler:
         bend = self._recentre()
         history = self.history
         self.slope = history.summary.gradient.copy()
-        for stretch in self._stretches():
-            found = build_quartic(history, self.slope, bend, self.beta, self.lam, stretch)
-            if found is not None and (self.built is None or found.core.log_mass < self.built.core.log_mass):
-                self.built, self.stretch = found, stretch
+        for stretches in self._stretches():
+            for stretch in stretches:
+                found = build_quartic(history, self.slope, bend, self.beta, self.lam, stretch)
+                if found is not None and (self.built is None or found.core.log_mass < self.built.core.log_mass):
+                    self.built, self.stretch = found, stretch
+            if self.built is not None:
+                break
         self.draws, self.fresh, self.excess = 0, 0.0, 0.0
         self.builds += 1
 
-    def _stretches(self) -> tuple[float, ...]:
-        """Scales to try: a few at first, later the best so far and a neighbour, larger and smaller in turn."""
+    def _stretches(self) -> tuple[tuple[float, ...], ...]:
+        """Scales to try: the best so far and a neighbour, larger or smaller in turn; at first, or if none fits, all."""
         if self.stretch == 0.0:
-            return (1.0, 1.3, 1.6, 2.0, 2.5, 3.2)
-        return (self.stretch, self.stretch * (1.15 if self.builds % 2 else 1.0 / 1.15))
+            return (_STRETCHES,)
+        return (self.stretch, self.stretch * (1.15 if self.builds % 2 else 1.0 / 1.15)), _STRETCHES
 
     def _recentre(self) -> Array:
         """Move the reference point near the mode by Newton steps on smoothed kinks; return the curvature there."""

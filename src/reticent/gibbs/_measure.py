@@ -169,19 +169,28 @@ class Gibbs:
 
     def draw_in_chart(self, rng: np.random.Generator, method: str | None = None) -> tuple[Array, str, int, int, float]:
         """Return what `draw` does, as (chart point, method, proposals, losses read, distance)."""
-        chosen = method or self._default()
-        # Rejection that may be hopeless gives way to the certified chain after a while. An accepted proposal is exact
-        # whatever came before it, so the draw is exact or as far off as the chain's certificate (docs/theory.md, S10).
-        may_give_way = method is None and self.lam > 0.0 and self.distance > 0.0
-        patience = self._patience(chosen) if may_give_way else self.limit
-        found = self._run(chosen, rng, min(patience, self.limit))
-        if found is None and patience < self.limit:
-            chosen = "proximal"
-            found = self._run(chosen, rng, self.limit)
-        if found is None:
-            raise WorkLimitError(self._why_given_up(chosen))
-        point, proposals, reads, *distance = found
-        return point, chosen, int(proposals), int(reads), float(distance[0]) if distance else 0.0
+        rungs = [(method, self.limit)] if method else self._ladder()
+        for chosen, patience in rungs:
+            found = self._run(chosen, rng, patience)
+            if found is not None:
+                point, proposals, reads, *distance = found
+                return point, chosen, int(proposals), int(reads), float(distance[0]) if distance else 0.0
+        raise WorkLimitError(self._why_given_up(rungs[-1][0]))
+
+    def _ladder(self) -> list[tuple[str, int]]:
+        """Return the methods to try in turn, with the most proposals of each.
+
+        Rejection that may be hopeless gives way after a while: to the certified chain where that is allowed, otherwise
+        to tangents, slow but sure. An accepted proposal is exact whatever came before it, so the draw is exact or as
+        far off as the chain's certificate (docs/theory.md, S10).
+        """
+        first = self._default()
+        patience = min(self._patience(first), self.limit)
+        if patience < self.limit and self.lam > 0.0 and self.distance > 0.0:
+            return [(first, patience), ("proximal", self.limit)]
+        if first == "quartic":
+            return [(first, patience), ("tangent", self.limit)]
+        return [(first, self.limit)]
 
     def _default(self) -> str:
         """Return the method for the present rounds; asked again only when there are more."""
