@@ -1,0 +1,91 @@
+"""Where a decision was, and when it changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.lab._study import Best, Run
+from reticent.lab.pictures._style import INK, MUTED, Style, blank, counts, legend, look, number, styles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_FEW = 40  # changes that are marked one by one
+_RUG = 250  # changes that are drawn as a rug; more as their number over time
+_STEPS = 1500  # pieces of a path that can be told apart on a page
+_BINS = 60
+
+
+def decision_path(run: Run, coordinate: int | None = None, *, best: Best | None = None, label: str = "") -> Figure:
+    """Draw one coordinate of a decision over time as steps, with its changes and the best fixed decision.
+
+    Few changes are marked on the path, more are a rug below it, and many are counted over time in a second panel.
+    Without a `coordinate` it is the first, or, of decisions that choose one of several experts, the expert chosen.
+
+    >>> from reticent.lab.pictures._example import small_study
+    >>> study = small_study()
+    >>> decision_path(study.runs[0], 1, best=study.best, label="second number").axes[0].get_ylabel()
+    'second number'
+    """
+    points = np.array(run.points, dtype=float)
+    dim = points.shape[1]
+    if coordinate is not None and not 0 <= coordinate < dim:
+        raise ValueError(f"coordinate must be one of 0 to {dim - 1}, the numbers of this decision, got {coordinate}")
+    choosing = coordinate is None and chooses(run)
+    place = coordinate or 0
+    values = points.argmax(axis=1) if choosing else points[:, place]
+    every = -(-len(run.starts) // _STEPS)
+    name = f"{run.system}, {run.switches:,} changes" + ("" if run.whole and every == 1 else " (thinned here)")
+    many = run.switches > _RUG
+    style = styles([run.system])[run.system]
+    with look():
+        figure, axes = blank(1 + many, height=3.6 if many else 2.9, sharex=True, height_ratios=[3, 1][: 1 + many])
+        top = axes[0, 0]
+        edges = np.append(run.starts[::every], run.rounds)
+        top.stairs(values[::every], edges, baseline=None, color=style.colour, linewidth=1.2, label=name)
+        if best is not None:
+            level = float(np.argmax(best.point)) if choosing else best.point[place]
+            top.axhline(level, color=INK, linewidth=1, dashes=(4, 2), label="best fixed decision")
+        if many:
+            _density(axes[1, 0], run)
+        else:
+            _marks(top, edges[1:-1], values[::every][1:], style)
+        top.set_ylabel(label or ("expert chosen" if choosing else f"decision, coordinate {place}"))
+        axes[-1, 0].set_xlabel("rounds")
+        counts(axes[-1, 0].xaxis)
+        legend(figure, axes[:, 0])
+    return figure
+
+
+def chooses(run: Run) -> bool:
+    """Whether every decision of a run is one of several experts: a 1 among zeros.
+
+    >>> from reticent.lab.pictures._example import small_study
+    >>> chooses(small_study().runs[0])
+    False
+    """
+    points = np.array(run.points, dtype=float)
+    return points.shape[1] > 1 and bool(np.isin(points, (0.0, 1.0)).all() and (points.sum(axis=1) == 1.0).all())
+
+
+def _marks(axis: Axes, at: NDArray[Any], values: NDArray[Any], style: Style) -> None:
+    """Mark changes on the path, or below it."""
+    if at.size <= _FEW:
+        axis.plot(at, values, linestyle="", **style.dots(), label="a change")
+        return
+    foot = np.full(at.size, 0.015)
+    axis.plot(at, foot, "|", color=MUTED, transform=axis.get_xaxis_transform(), label="a change")
+
+
+def _density(axis: Axes, run: Run) -> None:
+    """Draw how many changes there are per round, from the counts that are kept of the whole run."""
+    edges = np.unique(np.linspace(0, run.rounds, _BINS + 1).astype(int))
+    counted = np.diff(np.interp(edges, [0, *run.at], [0, *run.switched]))
+    axis.stairs(counted / np.diff(edges), edges, fill=True, color=MUTED, alpha=0.6, linewidth=0)
+    axis.set_ylabel("changes\nper round")
+    axis.set_ylim(bottom=0)
+    axis.yaxis.set_major_formatter(lambda value, _: number(value))

@@ -1,0 +1,255 @@
+"""One look for every picture: colours for the colour-blind, marks for grey print, text that stays text."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reticent.lab._extras import need
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, MUTED, GRID = "#1f2328", "#575f68", "#d9dee3"  # text and axes, side remarks, grid lines
+# Okabe and Ito's palette without its yellow, which is lost on white; ink takes the place of black.
+PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", INK, "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "X", "P", "<", ">", "*", "p", "h")
+DASHES: tuple[tuple[float, ...], ...] = (
+    (),
+    (5, 1.5),
+    (1.2, 1.4),
+    (6, 1.5, 1.2, 1.5),
+    (3, 1.2),
+    (6, 1.2, 1.2, 1.2, 1.2, 1.2),
+)
+_FIRST = (  # always of one colour
+    *("P-COMW", "DP-FTRL", "lazy-to-private (L2P)", "objective perturbation (Agarwal et al.)"),
+    "online gradient descent",
+)
+_SHORT = {
+    "lazy-to-private (L2P)": "L2P",
+    "continuous weights, lambda = 0 (Asi et al.)": "continuous weights",
+    "objective perturbation (Agarwal et al.)": "objective pert.",
+    "DP-FTRL, linear losses": "DP-FTRL, linear",
+    "DP-FTRL, tree noise": "DP-FTRL, tree",
+    "FTRL on a tree (Agarwal, Singh)": "FTRL on a tree",
+    "implicit descent (Jain et al.)": "implicit descent",
+    "approximate leader (Smith, Thakurta)": "approx. leader",
+    "lazy perturbed leader (Sherman, Koren)": "lazy pert. leader",
+    "follow the lazy leader (FLL)": "FLL",
+    "online gradient descent": "gradient descent",
+    "online Newton step": "Newton step",
+    "multiplicative weights (Hedge)": "Hedge",
+}
+_LOOK = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "text.parse_math": False,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.titlecolor": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "axes.grid.which": "major",
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "reticent",  # ids follow from this and the contents alone
+    "path.simplify_threshold": 0.3,
+    "figure.dpi": 100,
+    "figure.constrained_layout.use": True,
+    "lines.solid_capstyle": "round",
+    "axes.formatter.use_mathtext": False,
+    "errorbar.capsize": 2,
+}
+WIDTH = 5.6  # inches: the text column of a page
+_HANDLE, _LETTER, _ROW = 0.62, 0.073, 0.17  # inches of a legend that a handle, a letter and a row take
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one system is drawn."""
+
+    colour: str
+    marker: str
+    dash: tuple[float, ...]
+
+    def line(self) -> dict[str, Any]:
+        """Return the keywords of a line."""
+        return {"color": self.colour, "dashes": self.dash, "linewidth": 1.5} if self.dash else self.solid()
+
+    def again(self, times: int) -> Style:
+        """Return a style of the same colour with other marks, for the same system with another plan."""
+        return Style(self.colour, _shifted(MARKERS, self.marker, times), _shifted(DASHES, self.dash, times))
+
+    def solid(self) -> dict[str, Any]:
+        """Return the keywords of an undashed line."""
+        return {"color": self.colour, "linewidth": 1.5}
+
+    def dots(self, *, hollow: bool = False) -> dict[str, Any]:
+        """Return the keywords of marks, filled for what was measured and hollow for what is certified."""
+        face = "none" if hollow else self.colour
+        return {"marker": self.marker, "markersize": 5, "markerfacecolor": face, "markeredgecolor": self.colour}
+
+
+def _shifted(choices: tuple[Any, ...], one: Any, times: int) -> Any:
+    return choices[(choices.index(one) + times) % len(choices)]
+
+
+def styles(systems: Iterable[str]) -> dict[str, Style]:
+    """Return a style per system, no two alike: the common ones always have their own colour.
+
+    >>> found = styles(["something new", "P-COMW"])
+    >>> found["P-COMW"].colour, found["something new"].colour != found["P-COMW"].colour
+    ('#D55E00', True)
+    """
+    names = list(dict.fromkeys(systems))
+    numbers = {name: _FIRST.index(name) for name in names if name in _FIRST}
+    free = iter([*(k for k in range(len(PALETTE)) if k not in numbers.values()), *range(len(PALETTE), 10_000)])
+    numbers |= {name: next(free) for name in names if name not in numbers}
+    return {name: numbered(number) for name, number in numbers.items()}
+
+
+def numbered(number: int) -> Style:
+    """Return the style of a number; the first 84 differ."""
+    again = number // len(PALETTE)
+    return Style(
+        PALETTE[number % len(PALETTE)],
+        MARKERS[number % len(MARKERS)],
+        DASHES[(number + again) % len(DASHES)],
+    )
+
+
+def short(system: str) -> str:
+    """Return a system's name for narrow places.
+
+    >>> short("lazy-to-private (L2P)"), short("P-COMW")
+    ('L2P', 'P-COMW')
+    """
+    return _SHORT.get(system, system)
+
+
+def number(value: float) -> str:
+    """Return a number for a person, with three digits or thousands.
+
+    >>> number(1234567), number(0.012345), number(12.34), number(-0.0)
+    ('1,234,567', '0.0123', '12.3', '0')
+    """
+    if abs(value) >= 999.5:  # what three digits would write as 1e+03
+        return f"{value:,.0f}"
+    return f"{value + 0.0:.3g}".replace("e-0", "e-")
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Make and write figures with this look inside, whatever the user's settings are."""
+    matplotlib = need("matplotlib", "lab")
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_LOOK)
+        yield
+
+
+def blank(
+    rows: int = 1, columns: int = 1, *, height: float = 3.3, width: float = WIDTH, **more: Any
+) -> tuple[Figure, Any]:
+    """Return a figure that belongs to no window, and its axes as an array."""
+    figure: Figure = need("matplotlib.figure", "lab").Figure(figsize=(width, height))
+    need("matplotlib.backends.backend_agg", "lab").FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False, **more)
+
+
+def legend(figure: Figure, axes: Iterable[Axes]) -> None:
+    """Add one legend under the axes, naming everything once, in as many columns as fit."""
+    found = {name: mark for one in axes for mark, name in zip(*one.get_legend_handles_labels(), strict=True)}
+    if found:
+        longest = max(len(name) for name in found)
+        columns = max(1, min(len(found), int(figure.get_figwidth() / (_HANDLE + _LETTER * longest))))
+        rows = -(-len(found) // columns)
+        figure.set_figheight(figure.get_figheight() + _ROW * rows)
+        figure.legend(
+            found.values(),
+            found.keys(),
+            loc="outside lower left",
+            ncols=columns,
+            handlelength=3.2,
+        )
+
+
+def counts(axis: Any) -> None:
+    """Write an axis's numbers as people do: with thousands, shortened from 10k on."""
+    axis.set_major_formatter(lambda value, _: tick(value))
+
+
+def logarithmic(axis: Any) -> None:
+    """Make an x or y axis logarithmic, with enough plain numbers on it."""
+    ticker = need("matplotlib.ticker", "lab")
+    low, high = axis.get_data_interval()
+    change = getattr(axis.axes, f"set_{axis.axis_name}scale")
+    if low <= 0:  # such as no change at all: linear up to 1
+        change("symlog", linthresh=1.0)
+    else:
+        change("log")
+        axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
+    axis.set_minor_formatter(ticker.NullFormatter())
+    counts(axis)
+
+
+def tick(value: float) -> str:
+    """Return the text of a tick.
+
+    >>> tick(1000), tick(250000), tick(1e6), tick(0.5)
+    ('1,000', '250k', '1M', '0.5')
+    """
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size * (10 if letter == "k" else 1):
+            return f"{value / size:.4g}{letter}"
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Write a figure as PNG and as SVG beside each other, and return both paths; equal figures give equal files.
+
+    >>> import tempfile
+    >>> from reticent.lab.pictures import wealth
+    >>> picture = wealth({"buy and hold": ([1, 2, 3], [1.0, 1.1, 1.2])})
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     [one.name for one in save(picture, Path(place) / "wealth")]
+    ['wealth.png', 'wealth.svg']
+    """
+    target = Path(path)
+    if target.suffix.lower() in (".png", ".svg"):
+        target = target.with_suffix("")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    png, svg = target.with_name(f"{target.name}.png"), target.with_name(f"{target.name}.svg")
+    with look():
+        figure.savefig(png, format="png", dpi=160, metadata={"Software": None}, facecolor="white")
+    svg.write_text(as_svg(figure, facecolor="white"), encoding="utf-8")
+    return png, svg
+
+
+def as_svg(figure: Figure, facecolor: str = "none") -> str:
+    """Return a figure as the text of an SVG; without a face colour it takes the colour of the page."""
+    page = io.StringIO()
+    with look():
+        figure.savefig(page, format="svg", metadata={"Date": None, "Creator": None}, facecolor=facecolor)
+    return page.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")  # Verdana is as wide
