@@ -1,0 +1,216 @@
+"""What a report says, as text: complete, escaped, and honest about what is not private."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from reticent.lab import Study
+from reticent.lab.pictures._example import small_study
+from reticent.lab.pictures._groups import groups
+from reticent.lab.pictures._settings import Setting, settings
+from reticent.lab.report import write_report
+from reticent.lab.report._losing import defeats
+from reticent.lab.report._page import page
+from reticent.lab.report._tables import losing
+from reticent.lab.report._words import plain
+
+NASTY = "</script><script>alert('$css')</script><img src=x onerror=alert(1)> & \"$title\" 'x' <b>"
+EMPTY = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+
+
+STUDY = small_study((0.5, 1.0), seeds=2)
+
+
+class Reader(HTMLParser):
+    """Reads a page strictly: every element is closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str | None]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] += 1
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        assert len({name for name, _ in attrs}) == len(attrs), f"an attribute of {tag} is there twice"
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] += 1
+        self.attributes += [(tag, name, value) for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "script" not in self.open and "style" not in self.open:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return page(STUDY)
+
+
+@pytest.fixture(scope="module")
+def reader(text: str) -> Reader:
+    return Reader(text)
+
+
+def test_it_is_well_formed_and_its_ids_are_its_own(reader: Reader) -> None:
+    ids = Counter(value for _, name, value in reader.attributes if name == "id")
+    assert max(ids.values()) == 1
+    pointed = [
+        value for _, name, value in reader.attributes if name.startswith("aria-") and name.endswith("by") and value
+    ]
+    assert {one for value in pointed for one in value.split()} <= set(ids)
+    inner = {value[1:] for _, name, value in reader.attributes if name.endswith("href") and value and value[0] == "#"}
+    assert inner <= set(ids)
+    assert set(re.findall(r"url\(#([^)]*)\)", " ".join(value or "" for _, _, value in reader.attributes))) <= set(ids)
+
+
+def test_it_points_nowhere_outside(reader: Reader) -> None:
+    for tag, name, value in reader.attributes:
+        if name in ("src", "href", "xlink:href", "action", "poster", "srcset"):
+            assert value is not None, tag
+            assert value.startswith(("#", "data:,")), (tag, name, value)
+    assert reader.elements["iframe"] + reader.elements["object"] + reader.elements["img"] == 0
+
+
+def test_everything_that_belongs_in_it_is_there(reader: Reader) -> None:
+    for words in (
+        *("This report is not private.", "do not publish this report", "fixed seeds"),
+        *(
+            "What was asked",
+            "0.5, 1",
+            "What was promised",
+            "This is P-COMW, made up.",
+            "What happened",
+            "Curves of the usual shape",
+        ),
+        *("Where P-COMW loses", "What did not run", "is for exp-concave losses", "How private this is", "neighbours"),
+        *("may be chosen by somebody who watches", "reticent compare made-up --epsilon 1", "numpy", "first number"),
+    ):
+        assert words in reader.text, words
+    assert reader.elements["h1"] == 1
+    assert reader.text.count("not private") >= 3
+
+
+def test_every_svg_has_words_or_is_decoration(text: str) -> None:
+    for head in re.findall(r"<svg[^>]*>(?:<title)?", text):
+        assert head.endswith("<title") or 'aria-hidden="true"' in head
+
+
+def test_numbers_are_those_of_the_study(reader: Reader) -> None:
+    for group in groups(STUDY):
+        assert group.regret is not None
+        assert f"{group.regret.mean:.3g} ± " in reader.text
+        assert group.bound is not None
+        assert f"{group.bound:.3g}" in reader.text
+
+
+def test_nothing_that_is_written_into_it_becomes_html() -> None:
+    study = small_study(seeds=1, title=NASTY)
+    runs = [replace(run, system=NASTY, plan=run.plan | {"text": NASTY, "explain": NASTY}) for run in study.runs[:1]]
+    stream = {key: NASTY if isinstance(value, str) else value for key, value in study.stream.items()}
+    refusals = [{"system": NASTY, "reason": NASTY}]
+    nasty = replace(
+        study, runs=[*runs, *study.runs[1:]], stream=stream | {"decision": [NASTY, NASTY]}, refusals=refusals
+    )
+    text = page(replace(nasty, command=NASTY, goal={"asked": NASTY}))
+    assert Reader(text).elements["script"] == 2  # the chart's numbers and the page's script
+    assert "<img" not in text
+    assert "<b>" not in text
+    assert f"<h1>{NASTY}</h1>" not in text
+    assert NASTY in Reader(text).text
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        replace(small_study(), runs=[], best=None),
+        replace(small_study(seeds=1), best=None, kind="run", runs=[replace(small_study().runs[0], regret=None)]),
+        replace(small_study(), stream={"name": "bare"}, goal={}, refusals=[], command="", environment={}),
+        replace(small_study(), runs=small_study().runs[-1:]),
+        replace(
+            small_study(),
+            runs=[replace(run, plan=run.plan | {"vacuous": True, "spent": None}) for run in small_study().runs],
+        ),
+    ],
+    ids=["nothing ran", "one run without best", "bare", "not private", "no certificate"],
+)
+def test_a_study_may_lack_almost_anything(study: Study) -> None:
+    found = Reader(page(study))
+    assert found.elements["h1"] == 1
+    assert "nan" not in found.text.split()
+    assert "None" not in found.text.split()
+
+
+def test_a_run_of_one_round_has_a_report() -> None:
+    study = small_study(seeds=1)
+    assert study.best is not None
+    tiny = {"rounds": 1, "at": [1], "losses": [0.7], "switched": [0], "starts": [0], "switches": 0, "regret": 0.2}
+    runs = [replace(run, points=run.points[:1], total=0.7, **tiny) for run in study.runs]
+    Reader(page(replace(study, runs=runs, best=replace(study.best, at=[1], curve=[0.5], value=0.5))))
+
+
+def test_it_is_small_for_twenty_runs(tmp_path: Path) -> None:
+    study = small_study((0.3, 1.0, 3.0), seeds=3)
+    assert len(study.runs) > 20
+    assert write_report(study, tmp_path / "new" / "report.html").stat().st_size < 2_000_000
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["report.html"]
+
+
+def test_equal_studies_give_equal_reports(text: str) -> None:
+    assert page(STUDY) == text
+
+
+def _settings(study: Study) -> list[Setting]:
+    return settings(study, groups(study))
+
+
+def test_defeats_are_found_and_victories_are_not() -> None:
+    study = small_study(seeds=3)
+    lost = defeats(_settings(study))
+    assert [one.rival.system for one in lost if one.rival.epsilon == 1.0] == ["DP-FTRL"]
+    better = [replace(run, regret=0.1) if run.system == "P-COMW" else run for run in study.runs]
+    assert [one.rival.system for one in defeats(_settings(replace(study, runs=better)))] == ["online gradient descent"]
+    assert "was lower 0 times" in losing(_settings(replace(study, runs=better)))
+
+
+def test_chance_is_judged_by_the_spread_over_seeds() -> None:
+    study = small_study(seeds=4)
+    near = {"P-COMW": (10.0, 14.0, 9.0, 15.0), "DP-FTRL": (11.0, 13.0, 9.5, 12.0)}
+    far = {"P-COMW": (20.0, 21.0, 19.0, 20.5), "DP-FTRL": (11.0, 13.0, 9.5, 12.0)}
+    for values, words in ((near, "within two standard errors"), (far, "by more than two standard errors")):
+        runs = [replace(run, regret=values[run.system][run.seed or 0]) for run in study.runs if run.system in values]
+        assert [one.chance for one in defeats(_settings(replace(study, runs=runs)))] == [words]
+
+
+def test_a_study_without_pcomw_says_so() -> None:
+    study = small_study()
+    others = replace(study, runs=[run for run in study.runs if run.system != "P-COMW"])
+    assert "P-COMW did not take part" in losing(_settings(others))
+
+
+def test_values_of_any_kind_are_written_plainly() -> None:
+    assert plain(True) == "yes"
+    assert plain({"a": [1, 2.5], "b": None}) == "a 1, 2.5"
