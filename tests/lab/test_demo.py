@@ -1,26 +1,43 @@
-"""The demonstration runs, and says what to install where it cannot."""
+"""The demonstration ends with a table, a picture and reports."""
 
+import json
 import sys
-from dataclasses import replace
 
-import pytest
-
+from reticent.cli import main
 from reticent.lab import demo
 
 
-def test_it_makes_a_picture_and_a_table(tmp_path, monkeypatch, capsys):
-    whole = demo.problems()
-    short = [replace(problem, data=tuple(part[:3000] for part in problem.data)) for problem in whole]
-    monkeypatch.setattr(demo, "problems", lambda: short)
-    monkeypatch.setattr(demo, "OUT", tmp_path)
-    assert demo.main() == 0
-    assert (tmp_path / "demo.png").stat().st_size > 10_000
+def test_it_makes_a_table_a_picture_and_reports(tmp_path, capsys):
+    assert main(["demo", "--rounds", "300", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    for words in ("lazy, 200 switches", "the paper's", "epsilon 1, delta 1e-06", "vacuous", "regret a round"):
+    for words in ("P-COMW: private, epsilon 1", "lazy, 200 switches", "regret a round", "not private"):
         assert words in shown
+    for name in ("demo.png", "demo-randhie.html", "demo-randhie-visits.html"):
+        assert str(tmp_path / name) in shown
+        assert (tmp_path / name).stat().st_size > 10_000
 
 
-def test_a_missing_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "statsmodels.datasets", None)
-    with pytest.raises(SystemExit, match=r"reticent\[lab\]"):
-        demo.problems()
+def test_for_machines(tmp_path, capsys):
+    assert main(["demo", "--rounds", "100", "--out", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [len(one["systems"]) for one in found["streams"]] == [3, 3]
+
+
+def test_progress_is_told_as_often_as_announced():
+    words = []
+    for stream in demo.streams(rounds=50):
+        demo.play(stream, words.append)
+    assert len(words) == demo.steps()
+
+
+def test_the_module_is_the_command(monkeypatch):
+    called = []
+    monkeypatch.setattr("reticent.cli.main", lambda words: called.append(words) or 0)
+    assert demo.main() == 0
+    assert called == [["demo"]]
+
+
+def test_a_missing_extra_is_named(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "statsmodels", None)
+    assert main(["demo", "--rounds", "50"]) == 2
+    assert "reticent[lab]" in capsys.readouterr().err

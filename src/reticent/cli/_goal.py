@@ -1,0 +1,84 @@
+"""From the words of a goal to a plan of one system, or of all."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from reticent.cli._specs import system_of
+
+if TYPE_CHECKING:
+    from reticent.planning import Comparison, Goal
+    from reticent.planning._goal import AnyPlan
+
+PCOMW = "P-COMW"
+LAZY = "P-COMW, lazy"
+BEST = "best"
+_HIDDEN = ("domain", "source", "remarks", "recipe", "seal")
+
+
+def goal_of(domain: Any, horizon: int, lipschitz: float, loss: Any, **wanted: Any) -> Goal:
+    """Return a goal, or refuse what cannot be one.
+
+    >>> from reticent.domains import Ball
+    >>> from reticent.losses import Hinge
+    >>> goal_of(Ball(2), 100, 1.0, Hinge(), epsilon=0.0, delta=1e-6)
+    Traceback (most recent call last):
+    ValueError: epsilon must be greater than 0, got 0.0
+    """
+    from reticent.planning import Goal
+    from reticent.planning._compare import _checked
+    from reticent.planning._target import check_claim
+
+    goal = _checked(Goal(domain, horizon, lipschitz, loss, **wanted))
+    if goal.epsilon is not None and goal.delta is not None:
+        check_claim(goal.epsilon, goal.delta)
+    return goal
+
+
+def compared(goal: Goal) -> Comparison:
+    """Return the answers of all systems to a goal."""
+    from reticent.planning import compare_plans
+
+    wanted = {one.name: getattr(goal, one.name) for one in fields(goal)}
+    return compare_plans(**wanted)
+
+
+def answer(goal: Goal, system: str) -> AnyPlan:
+    """Return the plan of the system of this name ("best": the lowest certificate), or say why there is none.
+
+    "P-COMW" is the private or the lazy planner, as the goal asks.
+
+    >>> from reticent.domains import Ball
+    >>> from reticent.losses import Hinge
+    >>> answer(goal_of(Ball(2), 100, 1.0, Hinge(), max_switches=10), "ogd").max_switches
+    10
+    """
+    from reticent.planning import NotApplicable
+    from reticent.planning._systems import SYSTEMS
+
+    if system == BEST:
+        return compared(goal).best
+    name = exact(goal, system)
+    found = next(one for one in SYSTEMS if one.name == name)
+    try:
+        return found.answer(goal)
+    except NotApplicable as why:
+        raise ValueError(f"{name} does not apply: {why}; `reticent plan --all` shows which systems do") from None
+
+
+def exact(goal: Goal, system: str) -> str:
+    """Return the exact name of a system; P-COMW goes by another where privacy is not asked for."""
+    name = system_of(system)
+    return LAZY if name == PCOMW and goal.epsilon is None else name
+
+
+def parameters(plan: AnyPlan) -> dict[str, Any]:
+    """Return the parameters of a plan by name.
+
+    >>> from reticent.domains import Ball
+    >>> from reticent.planning import plan_descent
+    >>> sorted(parameters(plan_descent(Ball(2), 100, 1.0)))[:3]
+    ['batch', 'delta', 'epsilon']
+    """
+    return {one.name: getattr(plan, one.name) for one in fields(plan) if one.name not in _HIDDEN}

@@ -1,0 +1,94 @@
+"""The way in: run a command, turn mistakes into one sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from reticent._errors import WorkLimitError
+from reticent.lab._extras import MissingExtra, need
+
+USAGE = 2
+INTERRUPTED = 130
+UNREAD = 141
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line with these words (those of the process unless given) and return its exit code.
+
+    0: done. 1: an audit found a violation. 2: the input was wrong; one sentence on standard error says what and what to
+    do. 130: Ctrl-C, and what was finished is kept. 141: whoever read the output has gone.
+
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    reticent ...
+    0
+    """
+    try:
+        need("typer", "lab")
+        need("rich", "lab")
+        done = _run(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
+        return done if isinstance(done, int) else 0
+    except KeyboardInterrupt:
+        return _tell("interrupted; what was finished is kept", INTERRUPTED)
+    except BrokenPipeError:
+        return _unread()
+    except (ValueError, OSError, MissingExtra, WorkLimitError) as error:
+        return _tell(f"error: {_sentence(error)}", USAGE)
+    except Exception as error:
+        message = _usage(error)
+        if message is None:
+            raise
+        return _tell(f"error: {message}", USAGE)
+
+
+def _run(words: list[str]) -> Any:
+    """Run a command and return what it returns; mistakes come out as exceptions, whoever finds them."""
+    import typer
+    from typer.main import get_command
+
+    from reticent.cli._app import app
+
+    command = get_command(app)
+    try:
+        with command.make_context("reticent", list(words), obj=list(words)) as context:
+            return command.invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+
+
+def _usage(error: Exception) -> str | None:
+    """Return the sentence for a mistake that the parser of the command line found; None for anything else."""
+    # Typer brings its own click, or uses the one that is installed: its errors are known by what they can do.
+    if not (hasattr(error, "format_message") and hasattr(error, "exit_code")):
+        return None
+    sentence = " ".join(str(error.format_message()).split()).rstrip(".").replace(". Did", "; did")
+    sentence = sentence[:1].lower() + sentence[1:]
+    if sentence.endswith("?"):
+        return sentence
+    context = getattr(error, "ctx", None)
+    where = "reticent" if context is None else context.command_path
+    return f"{sentence}; `{where} --help` shows what there is"
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror.lower()}"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _unread() -> int:
+    """Leave quietly: Python must not meet the closed pipe again when the process ends."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return UNREAD  # standard output is no file: nothing is left to write
+    return UNREAD
+
+
+def _tell(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code

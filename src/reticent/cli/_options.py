@@ -1,0 +1,111 @@
+"""Options that several commands share, and the examples under their help."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated
+
+import typer
+
+
+def number(text: str | float) -> float:
+    """Return the number that an option is given, or refuse the text by name.
+
+    >>> number("1e-6")
+    1e-06
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number") from None
+
+
+GOAL, PROBLEM, OUTPUT, WORK = "Goal", "Problem", "Output", "Work"
+
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Privacy: the epsilon of the whole sequence of decisions.", parser=number, rich_help_panel=GOAL),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Privacy: the delta that goes with it; 1e-6 unless given.", parser=number, rich_help_panel=GOAL),
+]
+MaxSwitches = Annotated[
+    str | None, typer.Option(help="Laziness: so many changes of decision, such as 1000.", rich_help_panel=GOAL)
+]
+Neighbors = Annotated[
+    str, typer.Option(help="Streams that look alike: replace or zero-out one round.", rich_help_panel=GOAL)
+]
+Adversary = Annotated[
+    str, typer.Option(help="Privacy against losses that react (adaptive) or not (oblivious).", rich_help_panel=GOAL)
+]
+Smoothness = Annotated[
+    float | None,
+    typer.Option(
+        help="A bound on second derivatives, for systems that need one.", parser=number, rich_help_panel=PROBLEM
+    ),
+]
+COLUMNS = "Columns of a file"
+Features = Annotated[
+    str, typer.Option(help="Columns by name or number, with commas; none: the constant 1.", rich_help_panel=COLUMNS)
+]
+Target = Annotated[str | None, typer.Option(help="The column to predict.", rich_help_panel=COLUMNS)]
+Intercept = Annotated[bool, typer.Option(help="Add a feature that is always 1.", rich_help_panel=COLUMNS)]
+Bounds = Annotated[
+    str, typer.Option(help="Public limits, such as age=0:120,income=0:1e6; they scale.", rich_help_panel=COLUMNS)
+]
+Positive = Annotated[
+    str | None, typer.Option(help="The text that is label 1; any other is -1.", rich_help_panel=COLUMNS)
+]
+Separator = Annotated[str, typer.Option(help="Between the fields of a CSV line.", rich_help_panel=COLUMNS)]
+NoHeader = Annotated[
+    bool, typer.Option("--no-header", help="The first line is a row already.", rich_help_panel=COLUMNS)
+]
+BadRows = Annotated[
+    str, typer.Option(help="A row that cannot be read: stop there, or skip it.", rich_help_panel=COLUMNS)
+]
+Lipschitz = Annotated[float, typer.Option(help="How steep a loss can be.", parser=number, rich_help_panel=PROBLEM)]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON on standard output, and nothing else there.", rich_help_panel=OUTPUT)
+]
+Jobs = Annotated[int, typer.Option(help="Processes at work; -1 for one on every core.", rich_help_panel=WORK)]
+
+DELTA = 1e-6
+
+
+def claim(epsilon: float | None, delta: float | None) -> tuple[float, float] | tuple[None, None]:
+    """Return the privacy asked for: delta has a default, but says nothing by itself.
+
+    >>> claim(1.0, None), claim(None, None)
+    ((1.0, 1e-06), (None, None))
+    """
+    if epsilon is None:
+        if delta is not None:
+            raise ValueError(f"delta goes with an epsilon, got --delta {delta:g} alone; give --epsilon too")
+        return None, None
+    return epsilon, DELTA if delta is None else delta
+
+
+def workers(jobs: int) -> int:
+    """Return a number of processes; refuse what is none.
+
+    >>> workers(2), workers(-1)
+    (2, -1)
+    """
+    if jobs == 0 or jobs < -1:
+        raise ValueError(f"jobs must be a number of processes, or -1 for one on every core, got {jobs}")
+    return jobs
+
+
+def words(context: typer.Context) -> str:
+    """Return the command line as one would type it again."""
+    return shlex.join(["reticent", *(context.obj or [])])
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a help: commands that run as they stand, each on a line of its own.
+
+    >>> examples("reticent streams", "reticent demo")
+    'Examples:\\n\\nreticent streams\\n\\nreticent demo'
+    """
+    return "\n\n".join(["Examples:", *lines])

@@ -1,0 +1,187 @@
+"""`reticent plan`: a goal in, a certificate out."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reticent.cli import _options as options
+from reticent.cli._options import GOAL, OUTPUT, PROBLEM
+from reticent.cli._specs import DOMAINS, LOSSES, count_of, domain_of, loss_of
+
+if TYPE_CHECKING:
+    from reticent.planning import Comparison, Goal
+    from reticent.planning._goal import AnyPlan
+
+EXAMPLES = options.examples(
+    "reticent plan --domain ball:10 --horizon 1e6 --epsilon 1 --delta 1e-6",
+    "reticent plan --domain interval:0:20 --horizon 1e5 --max-switches 1000 --hard",
+    "reticent plan --domain ball:3 --horizon 1e4 --loss logistic --epsilon 1 --all",
+)
+
+
+def plan(
+    domain: Annotated[str, typer.Option(help=f"Where decisions live: {DOMAINS}.", rich_help_panel=PROBLEM)],
+    horizon: Annotated[
+        str, typer.Option(help="Rounds, such as 1e6; unknown runs doubling epochs.", rich_help_panel=PROBLEM)
+    ],
+    loss: Annotated[
+        str | None,
+        typer.Option(help=f"What a round charges: {LOSSES}; any convex loss unless given.", rich_help_panel=PROBLEM),
+    ] = None,
+    lipschitz: options.Lipschitz = 1.0,
+    smoothness: options.Smoothness = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    max_switches: options.MaxSwitches = None,
+    hard: Annotated[
+        bool, typer.Option("--hard", help="Never more switches, not only in expectation.", rich_help_panel=GOAL)
+    ] = False,
+    neighbors: options.Neighbors = "replace",
+    adversary: options.Adversary = "adaptive",
+    system: Annotated[
+        str | None,
+        typer.Option(help="A system by a part of its name, or best; P-COMW unless given.", rich_help_panel=GOAL),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="The certificates of all systems as a table.", rich_help_panel=OUTPUT)
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say in plain words what is promised.", rich_help_panel=OUTPUT)
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Turn a goal (privacy, few changes, or both) into parameters and a certificate."""
+    from reticent.cli._show import busy, print_json
+
+    if everything and (hard or explain or system is not None):
+        raise ValueError("--all shows every system, so leave --system, --hard and --explain out of it")
+    if epsilon is None and max_switches is None and not everything:
+        raise ValueError(
+            "a plan needs a goal: give --epsilon for privacy (with --delta, 1e-6 unless given), --max-switches for few "
+            "changes, or both; --all without them compares the systems that promise neither"
+        )
+    claim = options.claim(epsilon, delta)
+    switches = None if max_switches is None else count_of(max_switches, "max-switches", least=0)
+    body = domain_of(domain)
+    wanted: dict[str, Any] = {
+        "domain": body,
+        "horizon": None if horizon == "unknown" else count_of(horizon, "horizon"),
+        "lipschitz": lipschitz,
+        "loss": loss_of(loss or ("linear" if body.finite else "hinge")),
+        "epsilon": claim[0],
+        "delta": claim[1],
+        "max_switches": switches,
+        "neighbors": neighbors,
+        "adversary": adversary,
+        "smoothness": smoothness,
+    }
+    if everything:
+        with busy("planning with every system"):
+            found = _compared(wanted)
+        print_json(_offers(found)) if json else _print_all(found, loss is None)
+        return
+    with busy("planning"):
+        chosen = _planned(wanted, system or ("best" if body.finite else "P-COMW"), hard)
+    if json:
+        print_json(_certificate(chosen))
+    else:
+        print(chosen.explain() if explain else chosen)
+
+
+def _planned(wanted: dict[str, Any], system: str, hard: bool) -> AnyPlan:
+    """Return the plan of one system; P-COMW's planners do more than the goals that all systems share."""
+    from reticent.cli._goal import BEST, PCOMW, answer, goal_of
+    from reticent.cli._specs import system_of
+    from reticent.planning import plan_lazy, plan_private
+
+    if system != BEST and system_of(system) in (PCOMW, "P-COMW, lazy"):
+        size = wanted["domain"], wanted["horizon"], wanted["lipschitz"]
+        if wanted["epsilon"] is None:
+            return plan_lazy(*size, wanted["max_switches"], hard=hard)
+        # With privacy the cap never breaks anyway.
+        privacy = {name: wanted[name] for name in ("epsilon", "delta", "neighbors", "adversary", "max_switches")}
+        return plan_private(*size, **privacy)
+    if wanted["horizon"] is None:
+        raise ValueError(f"an unknown horizon is for P-COMW only, got --system {system}; give a number of rounds")
+    found = answer(goal_of(**wanted), system)
+    if hard and getattr(found, "max_switches", getattr(found, "budget", None)) is None:
+        raise ValueError(
+            f"{system} keeps switches in expectation only, and --hard asks for more; leave --system out for P-COMW"
+        )
+    return found
+
+
+def _compared(wanted: dict[str, Any]) -> Comparison:
+    from reticent.cli._goal import compared, goal_of
+
+    if wanted["horizon"] is None:
+        raise ValueError("--all needs a number of rounds as --horizon; only P-COMW does with an unknown one")
+    return compared(goal_of(**wanted))
+
+
+def _print_all(found: Comparison, assumed: bool) -> None:
+    from reticent.cli._show import out, table
+
+    goal = found.goal
+    rows = []
+    for offer in found:
+        assert offer.plan is not None
+        vacuous = " (vacuous)" if offer.plan.vacuous else ""
+        rows.append(
+            [
+                offer.system,
+                f"{offer.regret_bound / goal.horizon:.5g}{vacuous}",
+                f"{offer.plan.expected_switches or 0:,.0f}",
+                offer.assumes,
+            ]
+        )
+    kind = "convex losses (hinge; --loss tells more)" if assumed and not goal.domain.finite else repr(goal.loss)
+    title = f"{goal.horizon:,} rounds of {kind} on {goal.domain!r}: {_asked(goal)}"
+    heads = ("system", "certified regret a round", "expected switches", "the certificate assumes")
+    table(heads, rows, title=title, left=(0, 3), bold=(0,))
+    grouped: dict[str, list[str]] = {}
+    for refusal in found.refusals:
+        grouped.setdefault(refusal.reason, []).append(refusal.system)
+    if grouped:
+        print("Do not apply:")
+    for reason, systems in grouped.items():
+        text = f"{reason}: {'; '.join(systems)}"
+        print(textwrap.fill(text, out().width - 2, initial_indent="  ", subsequent_indent="    "))
+
+
+def _asked(goal: Goal) -> str:
+    parts = [] if goal.epsilon is None else [f"epsilon {goal.epsilon:g}, delta {goal.delta:g}"]
+    parts += [] if goal.max_switches is None else [f"at most {goal.max_switches:,} switches"]
+    return ", ".join(parts) or "neither private nor lazy"
+
+
+def _certificate(plan: AnyPlan) -> dict[str, Any]:
+    """Return a plan for machines: parameters, certificate and the words that go with it."""
+    from reticent.cli._goal import parameters
+    from reticent.lab import plan_facts
+
+    facts = plan_facts(plan)
+    words = {name: facts.pop(name) for name in ("text", "explain")}
+    return {"system": facts.pop("system"), "parameters": parameters(plan), "certificate": facts, "words": words}
+
+
+def _offers(found: Comparison) -> dict[str, Any]:
+    goal = {one.name: getattr(found.goal, one.name) for one in fields(found.goal)}
+    offers = [
+        {
+            "system": offer.system,
+            "regret_bound": offer.regret_bound,
+            "expected_switches": offer.plan.expected_switches,
+            "assumes": offer.assumes,
+            "vacuous": offer.plan.vacuous,
+        }
+        for offer in found
+        if offer.plan is not None
+    ]
+    refusals = [{"system": refusal.system, "reason": refusal.reason} for refusal in found.refusals]
+    text = {name: goal[name] if isinstance(goal[name], int | float | str | None) else repr(goal[name]) for name in goal}
+    return {"goal": text, "offers": offers, "refusals": refusals}

@@ -1,0 +1,387 @@
+"""`reticent run`: a file, standard input or a named stream through a learner, decisions out as they change."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reticent.cli import _options as options
+from reticent.cli._options import GOAL, OUTPUT, PROBLEM, WORK
+from reticent.cli._specs import DOMAINS, LOSSES, choice_of, count_of, system_of
+
+if TYPE_CHECKING:
+    from reticent.cli._run_loop import Outcome
+    from reticent.cli._run_source import Problem
+    from reticent.lab import Best, Recorder
+    from reticent.learners import Learner
+    from reticent.planning._goal import AnyPlan
+
+STDIN = "-"
+INTERRUPTED = 130
+COLUMNS = "Columns of a file"
+EXAMPLES = options.examples(
+    "reticent run phishing --epsilon 1",
+    "reticent run people.csv --features age,income --bounds age=0:120,income=0:1e6 --target sick --loss logistic "
+    "--domain ball:2:5 --epsilon 1",
+    "reticent run - --target seconds --bounds seconds=0:10 --loss pinball:0.99 --epsilon 0.5 < times.csv",
+)
+
+
+def run(
+    context: typer.Context,
+    source: Annotated[
+        str, typer.Argument(help="A CSV or Parquet file, - for CSV on standard input, or the name of a stream.")
+    ],
+    features: Annotated[
+        str, typer.Option(help="Columns by name or number, with commas; none: the constant 1.", rich_help_panel=COLUMNS)
+    ] = "",
+    target: Annotated[str | None, typer.Option(help="The column to predict.", rich_help_panel=COLUMNS)] = None,
+    intercept: Annotated[bool, typer.Option(help="Add a feature that is always 1.", rich_help_panel=COLUMNS)] = False,
+    bounds: Annotated[
+        str,
+        typer.Option(
+            help="Public limits, such as age=0:120,income=0:1e6: values beyond are cut off, features scaled by them.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = "",
+    positive: Annotated[
+        str | None, typer.Option(help="The text that is label 1; any other is -1.", rich_help_panel=COLUMNS)
+    ] = None,
+    separator: Annotated[str, typer.Option(help="Between the fields of a CSV line.", rich_help_panel=COLUMNS)] = ",",
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="The first line is a row already.", rich_help_panel=COLUMNS)
+    ] = False,
+    bad_rows: Annotated[
+        str, typer.Option(help="A row that cannot be read: stop there, or skip it.", rich_help_panel=COLUMNS)
+    ] = "stop",
+    loss: Annotated[str | None, typer.Option(help=f"What a round charges: {LOSSES}.", rich_help_panel=PROBLEM)] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(help=f"Where decisions live: {DOMAINS}; the unit ball unless given.", rich_help_panel=PROBLEM),
+    ] = None,
+    lipschitz: Annotated[
+        float | None,
+        typer.Option(
+            help="How steep a round can be; what loss and bounds imply unless given.", rich_help_panel=PROBLEM
+        ),
+    ] = None,
+    on_steep: Annotated[
+        str, typer.Option(help="A steeper round: clip it, or raise (a bad row).", rich_help_panel=PROBLEM)
+    ] = "clip",
+    horizon: Annotated[
+        str | None,
+        typer.Option(
+            help="Rounds; all of a file unless given, unknown (doubling epochs) for standard input.",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    max_switches: options.MaxSwitches = None,
+    system: Annotated[
+        str | None,
+        typer.Option(help="A system by a part of its name, or best; P-COMW unless given.", rich_help_panel=GOAL),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="For experiments only: privacy is void.", rich_help_panel=WORK)
+    ] = None,
+    block: Annotated[str, typer.Option(help="Rounds taken in together at most.", rich_help_panel=WORK)] = "65536",
+    out: Annotated[
+        Path | None, typer.Option(help="Write decisions here, not to standard output.", rich_help_panel=OUTPUT)
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Keep the run as JSON, for reticent report.", rich_help_panel=OUTPUT)
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a report as one HTML file.", rich_help_panel=OUTPUT)
+    ] = None,
+    regret: Annotated[
+        bool | None,
+        typer.Option(
+            "--regret/--no-regret",
+            help="Find the best fixed decision in more passes; done for named streams.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    json: options.Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing beside.", rich_help_panel=OUTPUT)] = False,
+) -> int:
+    """Send a stream through a learner: decisions out as they change, a summary at the end.
+
+    Decisions come as lines "round, decision", the first round in which each is in play. Of a private run exactly these
+    are private; the summary also has numbers computed from the data, and says which.
+    """
+    from reticent.cli._run_source import FileSource, file_problem, stream_problem
+    from reticent.lab.files import Layout
+
+    skip = choice_of("bad-rows", bad_rows, ("stop", "skip")) == "skip"
+    choice_of("on-steep", on_steep, ("clip", "raise"))
+    claim = options.claim(epsilon, delta)
+    switches = None if max_switches is None else count_of(max_switches, "max-switches", least=0)
+    most = count_of(block, "block")
+    if regret and _flows(source):
+        raise ValueError(f"regret needs more passes over the data, and {source!r} allows one; write it to a file first")
+    layout = Layout(_listed(features), target, intercept, _limits(bounds), positive)
+    with contextlib.ExitStack() as files:
+        if _is_file(source):
+            file = files.enter_context(contextlib.closing(FileSource(source, layout, separator, not no_header, skip)))
+            problem = file_problem(file, domain, loss, lipschitz)
+            problem.notes += _hidden(source)
+        else:
+            if layout != Layout():
+                raise ValueError(f"a named stream has its own columns; leave the options of columns out for {source!r}")
+            problem = stream_problem(source, domain, loss, lipschitz)
+        _check_out(out, source)
+        length = _horizon(problem, horizon, source)
+        plan = _plan(problem, length, claim, switches, system)
+        if seed is not None:
+            problem.notes.append(f"seed {seed}: whoever knows it can repeat the draws, so nothing of this is private")
+        name = str(getattr(plan, "system", "P-COMW")) if system in (None, "best") else system_of(str(system))
+        command = _Command(problem, plan, name, switches, seed, on_steep, skip, most, json, quiet)
+        learner, recorder, outcome = command.go(out)
+        wanted = regret if regret is not None else not _is_file(source)
+        best = command.hindsight(learner) if wanted and learner.rounds and not outcome.interrupted else None
+        command.tell(learner, recorder, outcome, best)
+        command.keep(learner, recorder, outcome, best, save, report, options.words(context))
+    if outcome.stopped is not None:
+        raise outcome.stopped
+    return INTERRUPTED if outcome.interrupted else 0
+
+
+class _Command:
+    """A run with everything decided."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        plan: AnyPlan,
+        system: str,
+        switches: int | None,
+        seed: int | None,
+        on_steep: str,
+        skip: bool,
+        most: int,
+        json: bool,
+        quiet: bool,
+    ) -> None:
+        self.problem, self.plan, self.system, self.seed = problem, plan, system, seed
+        self.switches = switches
+        self.on_steep, self.skip, self.most = on_steep, skip, most
+        self.json, self.quiet = json, quiet
+
+    def go(self, out: Path | None) -> tuple[Learner, Recorder, Outcome]:
+        """Run; decisions are written on the way."""
+        from reticent.cli._run_loop import go
+        from reticent.cli._run_write import Decisions
+        from reticent.cli._show import progress, say
+        from reticent.lab import Recorder
+        from reticent.learners import make
+
+        problem = self.problem
+        learner, recorder = make(self.plan, problem.loss, self.seed, on_steep=self.on_steep), Recorder(problem.loss)
+        if not self.quiet:
+            for note in problem.notes:
+                say(note)
+        with _opened(out) as file, progress(1.0, "running", quiet=self.quiet) as step:
+            decisions = Decisions(file, problem.decision, self.json)
+            decisions.first(learner.decision)
+
+            def taken(trace: Any) -> None:
+                decisions.add(trace)
+                recorder.add(trace)
+
+            outcome = go(
+                learner,
+                problem,
+                horizon=self.plan.horizon,
+                most=self.most,
+                on_steep=self.on_steep,
+                skip=self.skip,
+                taken=taken,
+                step=step,
+            )
+        if not learner.rounds and outcome.stopped is None and not outcome.interrupted:
+            bad = f", only {problem.source.skipped:,} bad ones" if problem.source.skipped else ""
+            outcome.stopped = ValueError(f"{problem.source.name} has no rows to run on{bad}")
+        return learner, recorder, outcome
+
+    def hindsight(self, learner: Learner) -> Best:
+        """Return the best fixed decision for the rounds that were taken in."""
+        from reticent.cli._show import busy
+        from reticent.lab import hindsight
+
+        with busy("looking for the best fixed decision in hindsight"):
+            return hindsight(self.problem.stream(learner.rounds))
+
+    def tell(self, learner: Learner, recorder: Recorder, outcome: Outcome, best: Best | None) -> None:
+        """Say how it went: the last line of JSON, or words on standard error."""
+        from json import dumps
+
+        from reticent.cli._run_summary import in_words, summary
+        from reticent.cli._show import plain, say
+
+        found = summary(learner, self.system, self.problem, outcome, recorder, best)
+        if self.json:
+            print(dumps({"summary": plain(found)}), flush=True)
+        elif not self.quiet:
+            say(in_words(found, self.on_steep == "clip"))
+            if outcome.interrupted:
+                say("interrupted; the decisions so far are written")
+
+    def keep(
+        self,
+        learner: Learner,
+        recorder: Recorder,
+        outcome: Outcome,
+        best: Best | None,
+        save: Path | None,
+        report: Path | None,
+        words: str,
+    ) -> None:
+        """Write the study and the report that were asked for, of what was done."""
+        from dataclasses import replace
+
+        from reticent.cli._show import busy, say
+        from reticent.lab import Study, plan_facts, stream_facts
+
+        if (save is None and report is None) or not learner.rounds:
+            return
+        plan = self.plan
+        facts = plan_facts(plan, spent=plan.horizon is not None and plan.epsilon is not None)
+        done = recorder.run(self.system, self.seed, facts, outcome.seconds)
+        if best is not None:
+            done = replace(done, regret=done.total - best.value + best.gap)
+        goal = {"epsilon": plan.epsilon, "delta": plan.delta, "max_switches": self.switches}
+        stream = stream_facts(self.problem.stream(learner.rounds))
+        title = f"{self.system} on {stream['name']}"
+        study = Study(title, "run", stream, goal, [done], best, command=words)
+        if save is not None:
+            study.save(save)
+            say(f"Study: {save}")
+        if report is not None:
+            from reticent.lab.report import write_report
+
+            with busy("writing the report"):
+                say(f"Report: {write_report(study, report)}")
+
+
+def _is_file(source: str) -> bool:
+    """Say whether a source is a file: one that is there, or a name that looks like one."""
+    looks = os.sep in source or source.lower().endswith((".csv", ".gz", ".tsv", ".txt", ".parquet", ".pq"))
+    return source == STDIN or os.path.exists(source) or looks
+
+
+def _hidden(source: str) -> list[str]:
+    """Return a note if a file hides a stream of its name."""
+    from reticent.lab.streams import names
+
+    hidden = source in names()
+    return [f"{source} is read as a file; there is a stream of that name, too"] if hidden else []
+
+
+def _flows(source: str) -> bool:
+    """Say whether a source is standard input or a named pipe, which can be read once."""
+    return source == STDIN or (os.path.exists(source) and not os.path.isfile(source))
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
+    if not all(parts):
+        raise ValueError(f"features must be columns with commas between them, such as age,income, got {text!r}")
+    return parts
+
+
+def _limits(text: str) -> dict[str, tuple[float, float]]:
+    """Return the bounds of a text such as "age=0:120,income=0:1e6"."""
+    found = {}
+    for part in text.split(",") if text.strip() else ():
+        name, equals, limits = part.rpartition("=")
+        low, colon, high = limits.partition(":")
+        try:
+            if not (equals and colon and name.strip()):
+                raise ValueError
+            found[name.strip()] = float(low), float(high)
+        except ValueError:
+            raise ValueError(
+                f"bounds must be COLUMN=LOW:HIGH with commas between them, such as age=0:120, got {part!r}"
+            ) from None
+    return found
+
+
+def _check_out(out: Path | None, source: str) -> None:
+    if out is not None and out.exists() and os.path.exists(source) and os.path.samefile(out, source):
+        raise ValueError(f"--out must not be the file that is read, got {str(out)!r} for both")
+
+
+def _horizon(problem: Problem, horizon: str | None, source: str) -> int | None:
+    """Return the rounds to plan for: those asked for, or all there are, which then count as public."""
+    from reticent.cli._run_source import FileSource
+
+    if horizon is not None:
+        return None if horizon == "unknown" else count_of(horizon, "horizon")
+    if not isinstance(problem.source, FileSource):
+        return problem.source.rounds
+    rounds = None if _flows(source) else problem.source.count()
+    if rounds == 0:
+        raise ValueError(f"{problem.source.name} has a line of column names but no rows; there is nothing to run on")
+    if rounds is not None:
+        problem.notes.append(
+            f"horizon {rounds:,}, the number of rows of {problem.source.name}, which is taken as public (--horizon "
+            "gives another)"
+        )
+    return rounds
+
+
+def _plan(
+    problem: Problem,
+    horizon: int | None,
+    claim: tuple[float, float] | tuple[None, None],
+    switches: int | None,
+    system: str | None,
+) -> AnyPlan:
+    """Return the plan: P-COMW's unless another is asked for; gradient descent where nothing is promised."""
+    from reticent.cli._plan import _planned
+    from reticent.cli._show import busy
+
+    epsilon, delta = claim
+    finite = problem.domain.finite
+    chosen = system or ("best" if finite else "P-COMW")
+    if epsilon is None and switches is None:
+        if horizon is None:
+            raise ValueError(
+                "a run of unknown length needs a goal; give --epsilon or --max-switches, or --horizon for one without"
+            )
+        if system is None:
+            chosen = "best" if finite else "online gradient descent"
+            problem.notes.append(
+                "neither --epsilon nor --max-switches: a baseline that promises neither privacy nor few changes"
+            )
+    wanted = {
+        "domain": problem.domain,
+        "horizon": horizon,
+        "lipschitz": problem.lipschitz,
+        "loss": problem.loss,
+        "epsilon": epsilon,
+        "delta": delta,
+        "max_switches": switches,
+        "neighbors": "replace",
+        "adversary": "adaptive",
+    }
+    with busy("planning"):
+        return _planned(wanted, chosen, hard=False)
+
+
+@contextlib.contextmanager
+def _opened(out: Path | None) -> Any:
+    """Give the file that decisions go to; standard output stays open."""
+    if out is None:
+        yield sys.stdout
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("w", encoding="utf-8", newline="") as file:
+        yield file

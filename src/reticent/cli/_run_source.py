@@ -1,0 +1,245 @@
+"""What `reticent run` reads: a file, standard input or a named stream, as one problem with blocks of rounds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reticent.domains import Domain
+    from reticent.lab.files import Layout, Part, Rounds, Table
+    from reticent.lab.streams import Stream
+    from reticent.losses import Loss
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rounds, as `observe_many` takes them, and where each stands in its file."""
+
+    block: tuple[Any, ...]
+    where: Callable[[int], str]
+
+    def __len__(self) -> int:
+        """Return the number of rounds."""
+        return len(self.block[0])
+
+    def __getitem__(self, rows: Any) -> Piece:
+        """Return some of the rounds, by a range or by their places in order."""
+        import numpy as np
+
+        places = np.arange(len(self))[rows]
+        return Piece(tuple(part[rows] for part in self.block), lambda i: self.where(int(places[i])))
+
+
+class Source:
+    """Where rounds come from; what `pieces` leaves out because it cannot be read is counted in `skipped`."""
+
+    name: str
+    rounds: int | None
+    """The number of rounds, as far as it is known before they are read."""
+    skipped = 0
+
+    def pieces(self, most: int) -> Generator[Piece, None, None]:
+        """Go through the rounds in blocks of at most `most`."""
+        raise NotImplementedError
+
+    def again(self) -> Iterator[tuple[Any, ...]]:
+        """Go through the blocks once more from the first."""
+        raise NotImplementedError
+
+    def done(self) -> float:
+        """Return the share that has been read, 0 where nobody knows."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close what is open."""
+
+
+class FileSource(Source):
+    """A CSV or Parquet file, or standard input."""
+
+    def __init__(self, path: str, layout: Layout, separator: str, header: bool, skip: bool) -> None:
+        """Open the file and read the names of its columns."""
+        self._path, self._layout, self._skip = path, layout, skip
+        self._form = {"separator": separator, "header": header}
+        self._table: Table = self._open()
+        self._done = 0.0
+        self.name, self.rounds = self._table.name, None
+        self.bound: Rounds
+
+    def _open(self) -> Table:
+        from reticent.lab.files import open_table
+
+        return open_table(self._path, **self._form)  # type: ignore[arg-type]
+
+    def bind(self, loss: Loss) -> Rounds:
+        """Choose the columns for a loss."""
+        self.bound = self._layout.bind(self._table, loss)
+        return self.bound
+
+    def count(self) -> int:
+        """Return the number of rows, from a first pass over the file."""
+        from reticent.lab.files import count_rows
+
+        self.rounds = count_rows(self._path, **self._form)  # type: ignore[arg-type]
+        return self.rounds
+
+    def pieces(self, most: int) -> Generator[Piece, None, None]:
+        """Go through the rounds; a bad row ends this with `BadRow` after the rounds before it, or is left out."""
+        from reticent.lab.files import ahead
+
+        made = self._made(most)
+        # What flows is taken as it comes: a thread that waits for it could not be stopped.
+        for piece, skipped, done in made if self._table.live else ahead(made):
+            self.skipped, self._done = skipped, done
+            yield piece
+        self.skipped = self._table.skipped
+
+    def _made(self, most: int) -> Iterator[tuple[Piece, int, float]]:
+        """Make blocks, each with the number of bad rows and the share of the file up to there."""
+        table = self._table
+        for part in table.parts(self.bound.columns, skip=self._skip, most=most):
+            yield Piece(self.bound.block(part.values), _places(table, part)), table.skipped, table.done()
+
+    def again(self) -> Iterator[tuple[Any, ...]]:
+        """Go through the blocks once more; not possible for standard input."""
+        with self._open() as table:
+            for part in table.parts(self.bound.columns, skip=self._skip):
+                yield self.bound.block(part.values)
+
+    def done(self) -> float:
+        """Return the share of the file that has been read."""
+        return self._done
+
+    def close(self) -> None:
+        """Close the file."""
+        self._table.close()
+
+
+class StreamSource(Source):
+    """A named stream."""
+
+    def __init__(self, stream: Stream) -> None:
+        """Take a stream."""
+        self.stream, self.name, self.rounds = stream, stream.name, stream.rounds
+        self._read = 0
+
+    def pieces(self, most: int) -> Generator[Piece, None, None]:
+        """Go through the rounds."""
+        for block in self.stream.blocks(most):
+            first, self._read = self._read, self._read + len(block[0])
+            yield Piece(block, lambda i, first=first: f"round {first + i + 1}")  # type: ignore[misc]
+
+    def again(self) -> Iterator[tuple[Any, ...]]:
+        """Go through the blocks once more."""
+        return self.stream.blocks()
+
+    def done(self) -> float:
+        """Return the share of the rounds that have been read."""
+        return self._read / self.stream.rounds
+
+
+@dataclass
+class Problem:
+    """Rounds with all that a learner has to know of them; `certain` if no round can be steeper than `lipschitz`."""
+
+    source: Source
+    domain: Domain
+    loss: Loss
+    lipschitz: float
+    certain: bool
+    decision: tuple[str, ...]
+    scaling: str
+    notes: list[str]
+
+    def stream(self, rounds: int) -> Stream:
+        """Return the first rounds as a stream, for the best fixed decision and for a report."""
+        from dataclasses import replace
+
+        from reticent.lab.streams import Stream
+
+        if isinstance(self.source, StreamSource):
+            whole = self.source.stream
+            cut = whole if rounds in (0, whole.rounds) else whole.head(rounds)
+            return replace(cut, domain=self.domain, loss=self.loss, lipschitz=self.lipschitz)
+        return Stream(
+            name=os.path.basename(self.source.name),
+            title=f"rows of {os.path.basename(self.source.name)}",
+            why="",
+            source=self.source.name,
+            domain=self.domain,
+            loss=self.loss,
+            lipschitz=self.lipschitz,
+            rounds=rounds,
+            decision=self.decision,
+            scaling=self.scaling,
+            best_for="private",
+            pieces=self.source.again,
+        )
+
+
+def stream_problem(name: str, domain: str | None, loss: str | None, lipschitz: float | None) -> Problem:
+    """Return the problem of a named stream, with another domain or limit where they are given."""
+    from reticent.cli._specs import domain_of
+    from reticent.lab.streams import get
+
+    stream = get(name)
+    if loss is not None:
+        raise ValueError(f"a named stream has its own loss, {stream.loss!r} for {name}; leave --loss out")
+    body = stream.domain if domain is None else domain_of(domain)
+    _check_dimension(body, stream.decision, f"stream {name}")
+    own = domain is None and lipschitz is None
+    limit = stream.lipschitz if lipschitz is None else lipschitz
+    return Problem(StreamSource(stream), body, stream.loss, limit, own, stream.decision, stream.scaling, notes=[])
+
+
+def file_problem(source: FileSource, domain: str | None, loss: str | None, lipschitz: float | None) -> Problem:
+    """Return the problem of a file: its loss must be named, the rest may follow from public bounds."""
+    from reticent.cli._specs import LOSSES, domain_of, loss_of
+
+    if loss is None:
+        raise ValueError(f"a loss must be named for {source.name}; give --loss, one of {LOSSES}")
+    kind = loss_of(loss)
+    rounds = source.bind(kind)
+    notes: list[str] = []
+    body = _default_domain(rounds, source.name) if domain is None else domain_of(domain)
+    _check_dimension(body, rounds.decision, source.name)
+    implied = rounds.steepest(body, kind)
+    if lipschitz is None:
+        if implied is None:
+            raise ValueError(
+                "a limit on the slope of a round must be given, for loss and bounds imply none; give --lipschitz, or "
+                "public --bounds of every column"
+            )
+        notes.append(f"lipschitz {implied:.6g}, as loss, bounds and domain imply")
+    limit = implied if lipschitz is None else lipschitz
+    assert limit is not None
+    certain = implied is not None and implied <= limit
+    return Problem(source, body, kind, limit, certain, rounds.decision, rounds.scaling, notes)
+
+
+def _default_domain(rounds: Rounds, name: str) -> Domain:
+    from reticent.domains import Ball, Interval
+
+    if rounds.features:
+        return Ball(rounds.dim)
+    if rounds.target_bounds is None:
+        raise ValueError(
+            f"a domain must be given for {name} without features; give --domain interval:LOW:HIGH, or --bounds "
+            f"{rounds.columns[-1].name}=LOW:HIGH"
+        )
+    return Interval(*rounds.target_bounds)
+
+
+def _check_dimension(body: Domain, decision: tuple[str, ...], name: str) -> None:
+    if body.dim != len(decision):
+        raise ValueError(
+            f"the domain must have one coordinate for each of the {len(decision)} features of {name} "
+            f"({', '.join(decision)}), got {body!r} with {body.dim}"
+        )
+
+
+def _places(table: Table, part: Part) -> Callable[[int], str]:
+    return lambda i: f"{table.name}, {table.place} {part.line(i)}"

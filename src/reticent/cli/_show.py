@@ -1,0 +1,127 @@
+"""What people see: a console for words and progress, tables, and JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PIPED = 118  # columns where there is no terminal to ask
+
+
+def console(*, stderr: bool = True) -> Console:
+    """Return a console for standard error (words and progress), or for standard output (results).
+
+    Colour is for terminals only, and NO_COLOR turns it off there too.
+    """
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PIPED
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def out() -> Console:
+    """Return the console for results, standard output."""
+    return console(stderr=False)
+
+
+def say(text: str) -> None:
+    """Say something beside the results, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document on standard output; numbers that JSON has no words for become null.
+
+    >>> print_json({"regret": 1.5, "bound": float("inf")})
+    {
+      "regret": 1.5,
+      "bound": null
+    }
+    """
+    print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """Return a value in the words of JSON: arrays as lists, other objects as text.
+
+    >>> import numpy as np
+    >>> plain({"x": np.arange(2), "n": np.float64(0.5), "who": {1: float("nan")}})
+    {'x': [0, 1], 'n': 0.5, 'who': {'1': None}}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | bool | None) else str(value)
+
+
+def table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    left: Sequence[int] = (0,),
+    caption: str = "",
+    bold: Sequence[int] = (),
+) -> None:
+    """Print a table on standard output: columns in `left` are text, others numbers; rows in `bold` stand out."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(title=title or None, caption=caption or None, box=box.SIMPLE_HEAD, title_justify="left")
+    shown.caption_justify = "left"
+    for place, head in enumerate(heads):
+        text = place in left
+        # Texts may be broken between words, never within one.
+        words = [word for row in (heads, *rows) for word in row[place].split()] if text else []
+        least = max(map(len, words), default=None)
+        shown.add_column(head, justify="left" if text else "right", no_wrap=not text, min_width=least)
+    for place, row in enumerate(rows):
+        shown.add_row(*(Text(cell) for cell in row), style="bold" if place in bold else None)
+    out().print(shown)
+
+
+@contextmanager
+def progress(total: float | None, title: str, *, quiet: bool = False) -> Iterator[Callable[..., None]]:
+    """Show a progress bar on standard error while a block runs; yields `step(amount=1, title=None)`.
+
+    Nothing is shown where standard error is not a terminal, or if `quiet`.
+    """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    words = console()
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%")
+    hidden = quiet or not words.is_terminal
+    with Progress(
+        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=words, transient=True, disable=hidden
+    ) as shown:
+        task = shown.add_task(title, total=total)
+
+        def step(amount: float = 1.0, title: str | None = None) -> None:
+            shown.update(task, advance=amount, description=title)
+
+        yield step
+
+
+@contextmanager
+def busy(title: str) -> Iterator[None]:
+    """Show on standard error that work of unknown length goes on, where that is a terminal."""
+    words = console()
+    if not words.is_terminal:
+        yield
+        return
+    with words.status(f"{title} ..."):
+        yield

@@ -1,0 +1,243 @@
+"""CSV in blocks of lines: a fast parser for what is plainly good, an exact one that knows the line of what is not."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Generator, Iterator, Sequence
+
+import numpy as np
+
+from reticent._check import Array
+from reticent.lab._extras import need
+from reticent.lab.files._columns import BadCell, Column
+from reticent.lab.files._part import Part, Sieve, Table
+from reticent.lab.files._quotes import record_end
+from reticent.lab.files._source import Source
+
+_CHUNK = 3 << 20  # bytes read together, some 65536 rows of a few numbers
+_SMALL = 1 << 14  # bytes that are not worth halving in search of a bad row
+_LONGEST = 1 << 26  # bytes of one line: beyond this the file is not text in lines
+
+
+class CsvTable(Table):
+    """One pass over a CSV file, gzipped or not, or over standard input as lines arrive."""
+
+    place = "line"
+
+    def __init__(self, source: Source, separator: str, header: bool) -> None:
+        """Read the first line: names of columns, or (without a header) the first row, whose columns have numbers."""
+        self._source, self._separator = source, separator
+        self._rest, self._line, self._ended = b"", 1, False
+        first = self._first_record(keep=not header)
+        if not first:
+            raise ValueError(f"{source.name} is empty; expected {'a line of column names and ' if header else ''}rows")
+        names = [name.strip() for name in first] if header else [str(i + 1) for i in range(len(first))]
+        super().__init__(source.name, names)
+        self.live = source.live
+
+    def done(self) -> float:
+        """Return the share of the bytes read; 0 for standard input."""
+        return self._source.done()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+    def _first_record(self, keep: bool) -> list[str]:
+        while True:
+            self._more(1 << 16)
+            lines = self._rest.split(b"\n")
+            feed = _Feed(lines if self._ended else lines[:-1], 0)
+            reader = csv.reader(feed, delimiter=self._separator, strict=True)
+            try:
+                row = next((row for row in reader if "".join(row).strip()), [])
+            except csv.Error as error:
+                if feed.dry and not self._ended:
+                    continue
+                raise ValueError(f"{self._source.name}, line 1: {_reason(error)}; is this a CSV file?") from None
+            if not row and not self._ended:
+                continue
+            if not keep:
+                self._rest = b"\n".join(lines[feed.at :])
+                self._line += feed.at
+            return row
+
+    def _more(self, size: int) -> None:
+        """Read on; the start of a line that has no end yet stays in front."""
+        got = self._source.read(size)
+        self._ended = not got
+        self._rest += got
+        if len(self._rest) > _LONGEST:
+            raise ValueError(
+                f"{self._source.name}, line {self._line}: no end of the line within {_LONGEST >> 20} MiB; is this a "
+                "CSV file?"
+            )
+
+    def _parts(self, columns: Sequence[Column], skip: bool) -> Iterator[Part]:
+        fast = _Fast(columns, len(self.names), self._separator)
+        while True:
+            # What came with the header is taken before more is waited for: a live pipe may stay quiet.
+            stop = len(self._rest) if self._ended else self._rest.rfind(b"\n") + 1
+            if stop:
+                data, tail = self._rest[:stop], self._rest[stop:]
+                used = yield from self._take(data, fast, Sieve(self, columns, skip))
+                self._rest = data[used:] + tail
+            if self._ended:
+                return
+            self._more(_CHUNK)
+
+    def _take(self, data: bytes, fast: _Fast, sieve: Sieve) -> Generator[Part, None, int]:
+        """Give the rows of whole lines; return how many bytes of them were used: a quoted field may go on."""
+        end: int | None = len(data)
+        quoted = b'"' in data
+        if quoted:
+            end = record_end(data, self._separator.encode(), self._ended)
+        # A carriage return alone ends no line here, though some parsers think so.
+        if end is None or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
+            return (yield from self._exact(data, sieve))
+        if end:
+            yield from self._plain(data[:end], fast, sieve, quoted)
+        return end
+
+    def _plain(self, data: bytes, fast: _Fast, sieve: Sieve, quoted: bool) -> Iterator[Part]:
+        """Give the rows of whole records; where one is not plainly good, look for it in halves."""
+        values = fast.read(data)
+        if values is not None:
+            first = self._line
+            self._line += data.count(b"\n") + (not data.endswith(b"\n"))
+            if len(values):
+                yield Part(values, _Lines(data, first, self._line - first == len(values), self._separator))
+            return
+        middle = data.find(b"\n", len(data) // 2) + 1
+        if quoted or len(data) <= _SMALL or not 0 < middle < len(data):
+            yield from self._exact(data, sieve, whole=True)
+            return
+        yield from self._plain(data[:middle], fast, sieve, quoted)
+        yield from self._plain(data[middle:], fast, sieve, quoted)
+
+    def _exact(self, data: bytes, sieve: Sieve, whole: bool = False) -> Generator[Part, None, int]:
+        """Give the rows one by one; return how many bytes were used."""
+        lines = data.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        at, first = 0, self._line
+        while at < len(lines):
+            feed = _Feed(lines, at)
+            reader = csv.reader(feed, delimiter=self._separator, strict=True)
+            try:
+                for row in reader:
+                    yield from self._row(row, first + at, sieve)
+                    at = feed.at
+            except csv.Error as error:
+                if feed.dry and not whole and not self._ended:
+                    break  # the field goes on in the next block
+                yield from sieve.bad(first + at, _reason(error))
+                # A quote that swallowed lines to no end: go on after the line where it began.
+                at += 1
+        yield from sieve.rows()
+        self._line = first + at
+        return min(len(data), sum(len(line) + 1 for line in lines[:at]))
+
+    def _row(self, row: list[str], line: int, sieve: Sieve) -> Iterator[Part]:
+        if not row or (len(row) == 1 and not row[0].strip()):
+            return
+        if len(row) != len(self.names):
+            reason = f"{len(row)} fields where {len(self.names)} are expected"
+            yield from sieve.bad(line, reason)
+            return
+        try:
+            sieve.good([column.read(row[column.place]) for column in sieve.columns], line)
+        except BadCell as bad:
+            yield from sieve.bad(line, str(bad))
+
+
+class _Fast:
+    """The parser for what is plainly good: numbers, as many fields in every row as there are columns."""
+
+    def __init__(self, columns: Sequence[Column], width: int, separator: str) -> None:
+        self.columns, self.width, self.separator = columns, width, separator
+        self.arrow, self.csv = need("pyarrow", "lab"), need("pyarrow.csv", "lab")
+        self.compute = need("pyarrow.compute", "lab")
+        text, number = self.arrow.string(), self.arrow.float64()
+        self.types = {str(c.place): text if c.kind == "class" else number for c in columns}
+
+    def read(self, data: bytes) -> Array | None:
+        """Return the rows, or None where something is not plainly good."""
+        names = [str(i) for i in range(self.width)]
+        try:
+            table = self.csv.read_csv(
+                self.arrow.BufferReader(data),
+                read_options=self.csv.ReadOptions(
+                    use_threads=False, block_size=min(len(data) + 1, (1 << 31) - 1), column_names=names
+                ),
+                parse_options=self.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+                convert_options=self.csv.ConvertOptions(
+                    column_types=self.types,
+                    include_columns=list(self.types),
+                    null_values=[],
+                    strings_can_be_null=False,
+                ),
+            )
+        except self.arrow.ArrowInvalid:
+            return None
+        values = np.empty((table.num_rows, len(self.columns)))
+        for i, column in enumerate(self.columns):
+            found = table.column(str(column.place))
+            if column.kind == "class":
+                inside = self.compute.utf8_trim_whitespace(found)
+                if self.compute.any(self.compute.equal(inside, "")).as_py():
+                    return None
+                values[:, i] = np.where(self.compute.equal(inside, column.positive).to_numpy(), 1.0, -1.0)
+                continue
+            numbers = found.to_numpy()
+            if not column.good(numbers).all():
+                return None
+            values[:, i] = column.finish(numbers)
+        return values
+
+
+class _Lines:
+    """The line of each row of a block; found by reading the block again where blank or broken lines shift it."""
+
+    def __init__(self, data: bytes, first: int, even: bool, separator: str) -> None:
+        self.data, self.first, self.even, self.separator = data, first, even, separator
+        self._found: list[int] | None = None
+
+    def __call__(self, i: int) -> int:
+        if self.even:
+            return self.first + i
+        if self._found is None:
+            feed = _Feed(self.data.split(b"\n"), 0)
+            self._found, begin = [], 0
+            for row in csv.reader(feed, delimiter=self.separator):
+                if row:
+                    self._found.append(self.first + begin)
+                begin = feed.at
+        return self._found[i]
+
+
+class _Feed:
+    """Lines for the csv module, which says `at` any time how many it has taken, and `dry` when it wanted more."""
+
+    def __init__(self, lines: list[bytes], at: int) -> None:
+        self.lines, self.at, self.dry = lines, at, False
+
+    def __iter__(self) -> _Feed:
+        return self
+
+    def __next__(self) -> str:
+        if self.at >= len(self.lines):
+            self.dry = True
+            raise StopIteration
+        self.at += 1
+        return self.lines[self.at - 1].decode("utf-8", "replace") + "\n"
+
+
+def _reason(error: csv.Error) -> str:
+    """Say what the csv module found, in other words where its own would not help."""
+    text = str(error)
+    if "unexpected end" in text or "field larger" in text:
+        return "a quote opens here and is never closed"
+    if "new-line character" in text:
+        return "a carriage return without a line feed"
+    return f"quotes that do not belong together ({text})"

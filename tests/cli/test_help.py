@@ -1,0 +1,93 @@
+"""Helps are readable, and what they show as examples runs."""
+
+import shlex
+import sys
+
+import pytest
+from typer.main import get_command
+
+from reticent.cli import main
+from reticent.cli._app import app
+
+COMMANDS = get_command(app).commands
+EXAMPLES = [
+    (name, line)
+    for name, command in COMMANDS.items()
+    for line in command.epilog.split("\n\n")
+    if line.startswith("reticent ")
+]
+# What an example does in minutes, a test does in a second: later options win.
+SHORT = {
+    "plan": ["--horizon", "200"],
+    "audit": ["--horizon", "3", "--runs", "100", "--jobs", "1"],
+    "compare": ["--rounds", "40", "--seeds", "1", "--jobs", "1"],
+    "demo": ["--rounds", "40"],
+}
+
+
+def shortened(name, words):
+    """Return a command that does the same in less time."""
+    few = ["--systems", "pcomw"] if name == "compare" and "--systems" not in words else []
+    return [*words, *SHORT.get(name, []), *few]
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("age,income,sick\n" + "30,50000,0\n70,20000,1\n" * 20)
+    (tmp_path / "times.csv").write_text("seconds\n" + "0.5\n3\n" * 20)
+    return tmp_path
+
+
+def test_every_command_has_examples():
+    assert {name for name, _ in EXAMPLES} == set(COMMANDS)
+
+
+@pytest.mark.parametrize(("name", "line"), [case for case in EXAMPLES if case[0] not in ("tables", "report")])
+def test_an_example_runs(name, line, files, monkeypatch, capsys):
+    words, _, stdin = line.partition(" < ")
+    if stdin:
+        with (files / stdin).open() as source:
+            monkeypatch.setattr(sys, "stdin", source)
+            code = main(shlex.split(words)[1:])
+    else:
+        code = main(shortened(name, shlex.split(words)[1:]))
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    assert shown.out
+
+
+def test_the_examples_of_report_run_one_after_the_other(files, capsys):
+    first, second = (shlex.split(line)[1:] for name, line in EXAMPLES if name == "report")
+    assert main(shortened("compare", first)) == 0
+    assert main(second) == 0
+    assert (files / capsys.readouterr().out.splitlines()[-1]).read_text().startswith("<!")
+
+
+@pytest.mark.parametrize("line", [line for name, line in EXAMPLES if name == "tables"])
+def test_an_example_of_tables_is_understood(line):
+    words = shlex.split(line)[2:]
+    assert COMMANDS["tables"].make_context("tables", words).params
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, None])
+def test_help_fits_eighty_columns_and_has_no_colour_in_a_pipe(name, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*([name] if name else []), "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    assert "\x1b" not in shown
+    if name:
+        assert "Examples:" in shown
+        assert "--json" in shown
+
+
+def test_no_words_are_a_call_for_help(capsys):
+    assert main([]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in COMMANDS)
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("reticent 0.")
