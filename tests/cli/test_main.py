@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from reticent.cli import _plan, main
+from reticent.cli import _goal, main
 from reticent.lab import Study
 
 BALL = ["--domain", "ball:3", "--horizon", "1000"]
@@ -97,7 +97,7 @@ def test_an_interrupt_has_its_own_exit_code(error, code, monkeypatch, capfd):
     def stop(*_):
         raise error
 
-    monkeypatch.setattr(_plan, "_planned", stop)
+    monkeypatch.setattr(_goal, "planned", stop)
     assert main(["plan", *BALL, "--epsilon", "1"]) == code
 
 
@@ -105,7 +105,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(_plan, "_planned", broken)
+    monkeypatch.setattr(_goal, "planned", broken)
     with pytest.raises(ZeroDivisionError, match="a bug"):
         main(["plan", *BALL, "--epsilon", "1"])
 

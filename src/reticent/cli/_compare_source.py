@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reticent.cli._run import _flows, _is_file, _limits, _listed
+from reticent.cli._sources import columns_of, flows, is_file, limits_of
 
 if TYPE_CHECKING:
     from reticent.cli._run_source import FileSource
@@ -30,7 +30,7 @@ class Columns:
         """Return what makes a round."""
         from reticent.lab.files import Layout
 
-        return Layout(_listed(self.features), self.target, self.intercept, _limits(self.bounds), self.positive)
+        return Layout(columns_of(self.features), self.target, self.intercept, limits_of(self.bounds), self.positive)
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ def stream_of(
     from reticent.lab.files import Layout
 
     skip = choice_of("bad-rows", bad_rows, ("stop", "skip")) == "skip"
-    if not _is_file(source):
+    if not is_file(source):
         if columns.layout() != Layout():
             raise ValueError(f"a named stream has its own columns; leave the options of columns out for {source!r}")
         if domain is not None or lipschitz is not None:
             raise ValueError(f"{source} has its own domain and slope; leave --domain and --lipschitz out")
         stream = stream_problem(source, domain, loss, lipschitz).stream(0)
         return stream if rounds is None else stream.head(rounds)
-    if _flows(source):
+    if flows(source):
         raise ValueError(f"a comparison reads its rounds many times, and {source!r} can be read once; give a file")
     with closing(_open(source, columns, skip)) as file:
         problem = file_problem(file, domain, loss, lipschitz)

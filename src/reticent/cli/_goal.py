@@ -27,10 +27,10 @@ def goal_of(domain: Any, horizon: int, lipschitz: float, loss: Any, **wanted: An
     ValueError: epsilon must be greater than 0, got 0.0
     """
     from reticent.planning import Goal
-    from reticent.planning._compare import _checked
+    from reticent.planning._compare import checked
     from reticent.planning._target import check_claim
 
-    goal = _checked(Goal(domain, horizon, lipschitz, loss, **wanted))
+    goal = checked(Goal(domain, horizon, lipschitz, loss, **wanted))
     if goal.epsilon is not None and goal.delta is not None:
         check_claim(goal.epsilon, goal.delta)
     return goal
@@ -71,6 +71,27 @@ def exact(goal: Goal, system: str) -> str:
     """Return the exact name of a system; P-COMW goes by another where privacy is not asked for."""
     name = system_of(system)
     return LAZY if name == PCOMW and goal.epsilon is None else name
+
+
+def planned(wanted: dict[str, Any], system: str, hard: bool) -> AnyPlan:
+    """Return the plan of one system; P-COMW's planners do more than the goals that all systems share."""
+    from reticent.planning import plan_lazy, plan_private
+
+    if system != BEST and system_of(system) in (PCOMW, LAZY):
+        size = wanted["domain"], wanted["horizon"], wanted["lipschitz"]
+        if wanted["epsilon"] is None:
+            return plan_lazy(*size, wanted["max_switches"], hard=hard)
+        # With privacy the cap never breaks anyway.
+        privacy = {name: wanted[name] for name in ("epsilon", "delta", "neighbors", "adversary", "max_switches")}
+        return plan_private(*size, **privacy)
+    if wanted["horizon"] is None:
+        raise ValueError(f"an unknown horizon is for P-COMW only, got --system {system}; give a number of rounds")
+    found = answer(goal_of(**wanted), system)
+    if hard and getattr(found, "max_switches", getattr(found, "budget", None)) is None:
+        raise ValueError(
+            f"{system} keeps switches in expectation only, and --hard asks for more; leave --system out for P-COMW"
+        )
+    return found
 
 
 def parameters(plan: AnyPlan) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from reticent._errors import WorkLimitError
-from reticent.lab._extras import MissingExtra, need
+from reticent._extras import MissingExtra, need
 
 USAGE = 2
 INTERRUPTED = 130

@@ -55,6 +55,7 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Turn a goal (privacy, few changes, or both) into parameters and a certificate."""
+    from reticent.cli._goal import planned
     from reticent.cli._show import busy, print_json
 
     if everything and (hard or explain or system is not None):
@@ -85,34 +86,11 @@ def plan(
         print_json(_offers(found)) if json else _print_all(found, loss is None)
         return
     with busy("planning"):
-        chosen = _planned(wanted, system or ("best" if body.finite else "P-COMW"), hard)
+        chosen = planned(wanted, system or ("best" if body.finite else "P-COMW"), hard)
     if json:
         print_json(_certificate(chosen))
     else:
         print(chosen.explain() if explain else chosen)
-
-
-def _planned(wanted: dict[str, Any], system: str, hard: bool) -> AnyPlan:
-    """Return the plan of one system; P-COMW's planners do more than the goals that all systems share."""
-    from reticent.cli._goal import BEST, PCOMW, answer, goal_of
-    from reticent.cli._specs import system_of
-    from reticent.planning import plan_lazy, plan_private
-
-    if system != BEST and system_of(system) in (PCOMW, "P-COMW, lazy"):
-        size = wanted["domain"], wanted["horizon"], wanted["lipschitz"]
-        if wanted["epsilon"] is None:
-            return plan_lazy(*size, wanted["max_switches"], hard=hard)
-        # With privacy the cap never breaks anyway.
-        privacy = {name: wanted[name] for name in ("epsilon", "delta", "neighbors", "adversary", "max_switches")}
-        return plan_private(*size, **privacy)
-    if wanted["horizon"] is None:
-        raise ValueError(f"an unknown horizon is for P-COMW only, got --system {system}; give a number of rounds")
-    found = answer(goal_of(**wanted), system)
-    if hard and getattr(found, "max_switches", getattr(found, "budget", None)) is None:
-        raise ValueError(
-            f"{system} keeps switches in expectation only, and --hard asks for more; leave --system out for P-COMW"
-        )
-    return found
 
 
 def _compared(wanted: dict[str, Any]) -> Comparison:

@@ -12,6 +12,7 @@ import typer
 
 from reticent.cli import _options as options
 from reticent.cli._options import GOAL, OUTPUT, PROBLEM, WORK
+from reticent.cli._sources import columns_of, flows, is_file, limits_of
 from reticent.cli._specs import DOMAINS, LOSSES, choice_of, count_of, system_of
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
     from reticent.learners import Learner
     from reticent.planning._goal import AnyPlan
 
-STDIN = "-"
 INTERRUPTED = 130
-COLUMNS = "Columns of a file"
 EXAMPLES = options.examples(
     "reticent run phishing --epsilon 1",
     "reticent run people.csv --features age,income --bounds age=0:120,income=0:1e6 --target sick --loss logistic "
@@ -37,28 +36,14 @@ def run(
     source: Annotated[
         str, typer.Argument(help="A CSV or Parquet file, - for CSV on standard input, or the name of a stream.")
     ],
-    features: Annotated[
-        str, typer.Option(help="Columns by name or number, with commas; none: the constant 1.", rich_help_panel=COLUMNS)
-    ] = "",
-    target: Annotated[str | None, typer.Option(help="The column to predict.", rich_help_panel=COLUMNS)] = None,
-    intercept: Annotated[bool, typer.Option(help="Add a feature that is always 1.", rich_help_panel=COLUMNS)] = False,
-    bounds: Annotated[
-        str,
-        typer.Option(
-            help="Public limits, such as age=0:120,income=0:1e6: values beyond are cut off, features scaled by them.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = "",
-    positive: Annotated[
-        str | None, typer.Option(help="The text that is label 1; any other is -1.", rich_help_panel=COLUMNS)
-    ] = None,
-    separator: Annotated[str, typer.Option(help="Between the fields of a CSV line.", rich_help_panel=COLUMNS)] = ",",
-    no_header: Annotated[
-        bool, typer.Option("--no-header", help="The first line is a row already.", rich_help_panel=COLUMNS)
-    ] = False,
-    bad_rows: Annotated[
-        str, typer.Option(help="A row that cannot be read: stop there, or skip it.", rich_help_panel=COLUMNS)
-    ] = "stop",
+    features: options.Features = "",
+    target: options.Target = None,
+    intercept: options.Intercept = False,
+    bounds: options.Bounds = "",
+    positive: options.Positive = None,
+    separator: options.Separator = ",",
+    no_header: options.NoHeader = False,
+    bad_rows: options.BadRows = "stop",
     loss: Annotated[str | None, typer.Option(help=f"What a round charges: {LOSSES}.", rich_help_panel=PROBLEM)] = None,
     domain: Annotated[
         str | None,
@@ -124,11 +109,11 @@ def run(
     claim = options.claim(epsilon, delta)
     switches = None if max_switches is None else count_of(max_switches, "max-switches", least=0)
     most = count_of(block, "block")
-    if regret and _flows(source):
+    if regret and flows(source):
         raise ValueError(f"regret needs more passes over the data, and {source!r} allows one; write it to a file first")
-    layout = Layout(_listed(features), target, intercept, _limits(bounds), positive)
+    layout = Layout(columns_of(features), target, intercept, limits_of(bounds), positive)
     with contextlib.ExitStack() as files:
-        if _is_file(source):
+        if is_file(source):
             file = files.enter_context(contextlib.closing(FileSource(source, layout, separator, not no_header, skip)))
             problem = file_problem(file, domain, loss, lipschitz)
             problem.notes += _hidden(source)
@@ -144,7 +129,7 @@ def run(
         name = str(getattr(plan, "system", "P-COMW")) if system in (None, "best") else system_of(str(system))
         command = _Command(problem, plan, name, switches, seed, on_steep, skip, most, json, quiet)
         learner, recorder, outcome = command.go(out)
-        wanted = regret if regret is not None else not _is_file(source)
+        wanted = regret if regret is not None else not is_file(source)
         best = command.hindsight(learner) if wanted and learner.rounds and not outcome.interrupted else None
         command.tell(learner, recorder, outcome, best)
         command.keep(learner, recorder, outcome, best, save, report, options.words(context))
@@ -270,47 +255,12 @@ class _Command:
                 say(f"Report: {write_report(study, report)}")
 
 
-def _is_file(source: str) -> bool:
-    """Say whether a source is a file: one that is there, or a name that looks like one."""
-    looks = os.sep in source or source.lower().endswith((".csv", ".gz", ".tsv", ".txt", ".parquet", ".pq"))
-    return source == STDIN or os.path.exists(source) or looks
-
-
 def _hidden(source: str) -> list[str]:
     """Return a note if a file hides a stream of its name."""
     from reticent.lab.streams import names
 
     hidden = source in names()
     return [f"{source} is read as a file; there is a stream of that name, too"] if hidden else []
-
-
-def _flows(source: str) -> bool:
-    """Say whether a source is standard input or a named pipe, which can be read once."""
-    return source == STDIN or (os.path.exists(source) and not os.path.isfile(source))
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    parts = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
-    if not all(parts):
-        raise ValueError(f"features must be columns with commas between them, such as age,income, got {text!r}")
-    return parts
-
-
-def _limits(text: str) -> dict[str, tuple[float, float]]:
-    """Return the bounds of a text such as "age=0:120,income=0:1e6"."""
-    found = {}
-    for part in text.split(",") if text.strip() else ():
-        name, equals, limits = part.rpartition("=")
-        low, colon, high = limits.partition(":")
-        try:
-            if not (equals and colon and name.strip()):
-                raise ValueError
-            found[name.strip()] = float(low), float(high)
-        except ValueError:
-            raise ValueError(
-                f"bounds must be COLUMN=LOW:HIGH with commas between them, such as age=0:120, got {part!r}"
-            ) from None
-    return found
 
 
 def _check_out(out: Path | None, source: str) -> None:
@@ -326,7 +276,7 @@ def _horizon(problem: Problem, horizon: str | None, source: str) -> int | None:
         return None if horizon == "unknown" else count_of(horizon, "horizon")
     if not isinstance(problem.source, FileSource):
         return problem.source.rounds
-    rounds = None if _flows(source) else problem.source.count()
+    rounds = None if flows(source) else problem.source.count()
     if rounds == 0:
         raise ValueError(f"{problem.source.name} has a line of column names but no rows; there is nothing to run on")
     if rounds is not None:
@@ -345,7 +295,7 @@ def _plan(
     system: str | None,
 ) -> AnyPlan:
     """Return the plan: P-COMW's unless another is asked for; gradient descent where nothing is promised."""
-    from reticent.cli._plan import _planned
+    from reticent.cli._goal import planned
     from reticent.cli._show import busy
 
     epsilon, delta = claim
@@ -373,7 +323,7 @@ def _plan(
         "adversary": "adaptive",
     }
     with busy("planning"):
-        return _planned(wanted, chosen, hard=False)
+        return planned(wanted, chosen, hard=False)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from reticent.lab._extras import need
+from reticent._extras import need
 from reticent.lab._kept import SOURCES, Kept, plain
 
 CLUSTERS = ("dask", "ray")

@@ -137,7 +137,7 @@ def compare_plans(
     'may change its decision every round'
     """
     size, privacy = (domain, horizon, lipschitz, loss), (epsilon, delta)
-    goal = _checked(Goal(*size, *privacy, max_switches, neighbors, adversary, smoothness, exp_concavity))
+    goal = checked(Goal(*size, *privacy, max_switches, neighbors, adversary, smoothness, exp_concavity))
     offers, refusals = [], []
     for system in SYSTEMS:
         try:
@@ -159,7 +159,8 @@ def best_plan(domain: Domain, horizon: int, lipschitz: float, loss: Loss, **goal
     return compare_plans(domain, horizon, lipschitz, loss, **goal).best
 
 
-def _checked(goal: Goal) -> Goal:
+def checked(goal: Goal) -> Goal:
+    """Return the goal, or refuse it with the value that cannot be."""
     if not isinstance(goal.domain, Domain):
         raise ValueError(f"domain must be a domain such as Ball(dim=2), got {goal.domain!r}")
     if not isinstance(goal.loss, Loss):

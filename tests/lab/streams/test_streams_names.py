@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from reticent._extras import MissingExtra
 from reticent.lab import streams
-from reticent.lab._extras import MissingExtra
 
 
 @pytest.mark.parametrize(

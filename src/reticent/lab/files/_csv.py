@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 import numpy as np
 
 from reticent._check import Array
-from reticent.lab._extras import need
+from reticent._extras import need
 from reticent.lab.files._columns import BadCell, Column
 from reticent.lab.files._part import Part, Sieve, Table
 from reticent.lab.files._quotes import record_end

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reticent._check import Array
-from reticent.lab._extras import need
+from reticent._extras import need
 from reticent.lab.files._columns import BadCell, Column
 from reticent.lab.files._part import Part, Sieve, Table
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reticent.lab._extras import need
+from reticent._extras import need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from reticent.lab._extras import need
+from reticent._extras import need
 from reticent.lab._study import Study
 from reticent.lab.pictures._groups import Floats, Group, groups
 from reticent.lab.pictures._settings import settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import NamedTuple
 
-from reticent.lab._extras import need
+from reticent._extras import need
 from reticent.lab.streams._adversaries import AROUND
 from reticent.lab.streams._files import EXTRAS
 from reticent.lab.streams._people import PEOPLE

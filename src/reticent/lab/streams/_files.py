@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from reticent.lab._extras import need
+from reticent._extras import need
 
 EXTRAS = {"river": "streams", "universal": "streams", "vega_datasets": "streams", "statsmodels": "lab"}
 """Which extra brings a package that has data."""
