@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from reticent._kernel import kernel
 
 from ._line import line_sampler
@@ -108,7 +110,7 @@ def draw_ball(rng, h, k, radius, out):
     scale = min(radius / math.sqrt(d), 2.0 * guess / math.sqrt(a + 1.0))
     if k > 0.0:
         scale = min(scale, 1.0 / math.sqrt(k))
-    depth, _ = _draw_depth((norm, k, a, radius), 0.0, 2.0 * radius, guess, scale, rng)
+    depth, _ = _draw_depth((norm, k, a, radius), 0.0, 2.0 * radius, guess, scale, rng, np.empty(1))
     rho2 = depth * (2.0 * radius - depth)
     x = 0.5 * k * rho2
     if x > 1e-12:

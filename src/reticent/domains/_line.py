@@ -27,13 +27,14 @@ def _segment_log_mass(top: float, slope: float, width: float) -> float:
 def line_sampler(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a sampler of the log-concave density given by `evaluate(args, x) -> (log density, supergradient)`.
 
-    The result, called as `draw(args, lo, hi, guess, scale, rng)`, returns an exact draw from [lo, hi] and the number of
-    evaluations it took. `guess` and `scale` say where the mode may be and how wide the peak; they affect speed only.
+    The result, called as `draw(args, lo, hi, guess, scale, rng, out)`, fills the array `out` with independent exact
+    draws from [lo, hi] and returns the last of them and the number of evaluations. `guess` and `scale` say where the
+    mode may be and how wide the peak; they affect speed only. The envelope, most of the evaluations, serves all draws.
     A factory rather than a function argument, since numba caches closures but not passed functions.
     """
 
     @kernel
-    def draw(args, lo, hi, guess, scale, rng):
+    def draw(args, lo, hi, guess, scale, rng, out):
         scale = min(max(scale, 1e-300), hi - lo)
         x = min(max(guess, lo), hi)
         f, g = evaluate(args, x)
@@ -134,7 +135,8 @@ def line_sampler(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         for i in range(count):
             masses[i] = math.exp(masses[i] - best)
             total += masses[i]
-        while True:
+        filled = 0
+        while filled < out.size:
             pick = rng.random() * total
             i = 0
             while i < count - 1 and pick >= masses[i]:
@@ -152,6 +154,8 @@ def line_sampler(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             f, g = evaluate(args, x)
             evaluations += 1
             if rng.standard_exponential() >= fs[i] + slope * (x - xs[i]) - f:
-                return x, evaluations
+                out[filled] = x
+                filled += 1
+        return x, evaluations
 
     return draw

@@ -17,7 +17,10 @@ from ._thinning import lower_factor, survives, upper_factor
 
 @kernel
 def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vectors, offsets, totals, limit, out):
-    """Fill `out` with a draw; return (proposals, rows read, accepted?), giving up after `limit` proposals."""
+    """Fill the rows of `out` with draws; return (proposals, rows read, rows filled).
+
+    Gives up after `limit` proposals for one row. The envelope, which is most of the work, is found once for all rows.
+    """
     z, gradient, hessian, floor, extent = summary
     d = z.size
     P = np.empty((d, d))
@@ -33,13 +36,18 @@ def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vector
     weight = totals[-1] if totals.size else 0.0
     reads = 0
     u = np.empty(d)
-    for count in range(1, limit + 1):
-        log_weight = propose(rng, env, body, out)
+    tried, row, since = 0, 0, 0
+    while row < out.shape[0]:
+        if since == limit:
+            return tried, reads, row
+        tried += 1
+        since += 1
+        log_weight = propose(rng, env, body, out[row])
         if log_weight == -np.inf or rng.standard_exponential() < -log_weight:
             continue
         square = 0.0
         for j in range(d):
-            u[j] = out[j] - z[j]
+            u[j] = out[row, j] - z[j]
             square += u[j] * u[j]
         # A row's remainder is at most its largest curvature times (row.u)^2 / 2.
         cap, share = 0.5 * square, 0.0
@@ -61,8 +69,9 @@ def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vector
         kept, read = survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share)
         reads += read
         if kept:
-            return count, reads, True
-    return limit, reads, False
+            row += 1
+            since = 0
+    return tried, reads, row
 
 
 class CurvedSampler:
@@ -79,12 +88,20 @@ class CurvedSampler:
 
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
         """Return (chart point, proposals, rows read), or None after `limit` proposals."""
+        found = self.draw_many(rng, 1, limit)
+        return None if found is None else (found[0][0], *found[1:])
+
+    def draw_many(self, rng: np.random.Generator, count: int, limit: int) -> tuple[Array, int, int] | None:
+        """Return (chart points, proposals, rows read): `count` independent draws from one envelope.
+
+        None after `limit` proposals for one of them.
+        """
         history = self.history
         columns, loss = history.columns, history.loss
         self._recentre_if_far()
-        out = np.empty(history.domain.chart_dim)
-        proposals = reads = 0
-        while proposals < limit:
+        out = np.empty((count, history.domain.chart_dim))
+        proposals = reads = filled = since = 0
+        while since < limit:
             most = loss.self_concordance(float(history.summary.extent[1]))
             tried, read, done = _attempt(
                 rng,
@@ -98,14 +115,17 @@ class CurvedSampler:
                 columns.vectors,
                 columns.offsets,
                 columns.totals,
-                min(self.PATIENCE, limit - proposals),
-                out,
+                min(self.PATIENCE, limit - since),
+                out[filled:],
             )
             proposals += tried
             reads += read
-            self.wasted += (tried - done) * out.size + read
-            if done:
+            filled += done
+            self.wasted += (tried - done) * out.shape[1] + read
+            if filled == count:
                 return out, proposals, reads
+            # The row that was given up has had its patience, after those that were filled.
+            since = min(self.PATIENCE, limit - since) + (0 if done else since)
             # Moving costs a few passes over the past: worth it once as much work has been wasted.
             if self.wasted > 4 * len(history):
                 self._recentre()

@@ -111,7 +111,8 @@ class RowHistory:
         start = len(self.columns)
         for first in range(0, len(rows), _CHUNK):
             part = slice(first, first + _CHUNK)
-            self.columns.append(rows.vectors[part], rows.offsets[part] - self.shift)
+            offsets = rows.offsets[part]
+            self.columns.append(rows.vectors[part], offsets - self.shift if self.shift else offsets)
         columns = self.columns
         _ingest(
             self.loss.code,

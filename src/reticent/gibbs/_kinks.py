@@ -152,19 +152,25 @@ class LineSampler:
         self.origins[-1] = float(self.breaks[(start + count) // 2])
         _fill(self.breaks[:count], self.jumps[:count], self.prefix[:count], start, self.origins[-1])
 
-    def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
+    def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int]:
         """Return (chart point, density evaluations, rows read, which is none: the sums are exact)."""
+        points, evaluations, reads = self.draw_many(rng, 1, limit)
+        return points[0], evaluations, reads
+
+    def draw_many(self, rng: np.random.Generator, count: int, limit: int) -> tuple[Array, int, int]:
+        """Return (chart points, evaluations, 0): `count` independent draws from one envelope."""
         self._index()
-        count = self.starts[-1]
+        stop = self.starts[-1]
         parts = (
             float(self.base[0]),
             float(self.base[1]),
-            self.breaks[:count],
-            self.prefix[:count],
+            self.breaks[:stop],
+            self.prefix[:stop],
             np.array(self.starts),
             np.array(self.origins),
         )
         scale = min(self.hi - self.lo, 1.0 / np.sqrt(self.beta * self.lam) if self.lam > 0.0 else np.inf)
-        x, evaluations = _draw_line((self.beta, self.lam, parts), self.lo, self.hi, self.guess, scale, rng)
-        self.guess = x
-        return np.array([x]), evaluations, 0
+        out = np.empty(count)
+        args = self.beta, self.lam, parts
+        self.guess, evaluations = _draw_line(args, self.lo, self.hi, self.guess, scale, rng, out)
+        return out[:, None], evaluations, 0

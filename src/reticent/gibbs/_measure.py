@@ -192,12 +192,24 @@ class Gibbs:
             return [(first, patience), ("tangent", self.limit)]
         return [(first, self.limit)]
 
+    def draws_in_chart(self, rng: np.random.Generator, count: int) -> Array:
+        """Return the chart points of so many independent draws; they share the work of an envelope where they can."""
+        rungs = self._ladder()
+        sampler = self._sampler(rungs[0][0])
+        if len(rungs) > 1 or not hasattr(sampler, "draw_many"):
+            return np.array([self.draw_in_chart(rng)[0] for _ in range(count)])
+        found = sampler.draw_many(rng, count, self.limit)
+        if found is None:
+            raise WorkLimitError(self._why_given_up(rungs[0][0]))
+        points: Array = found[0]
+        return points
+
     def _default(self) -> str:
         """Return the method for the present rounds; asked again only when there are more."""
         if self._chosen[0] != self.rounds:
-            # Linear losses change no curvature: what holds of them once holds for good.
-            settled = isinstance(self.loss, Linear) and self._chosen[1]
-            self._chosen = self.rounds, settled or self.methods[0]
+            # Linear losses change no curvature, a line stays a line: what holds of them once holds for good.
+            settled = isinstance(self.loss, Linear) or self._chosen[1] in ("line", "curved")
+            self._chosen = self.rounds, (settled and self._chosen[1]) or self.methods[0]
         return self._chosen[1]
 
     def _patience(self, method: str) -> int:

@@ -55,8 +55,9 @@ class LineSampler:
         lo, hi = float(self.history.domain.body.lo[0]), float(self.history.domain.body.hi[0])
         scale = min(hi - lo, 1.0 / math.sqrt(self.beta * self.lam) if self.lam > 0.0 else np.inf)
         args = (self.history, self.beta, self.lam)
-        self.guess, evaluations = _draw_line(args, lo, hi, self.guess, scale, rng)
-        return np.array([self.guess]), evaluations, evaluations * len(self.history)
+        out = np.empty(1)
+        self.guess, evaluations = _draw_line(args, lo, hi, self.guess, scale, rng, out)
+        return out, evaluations, evaluations * len(self.history)
 
 
 @dataclass

@@ -82,8 +82,7 @@ class AuxiliaryCoin(KeepingCoin):
     def _ratio(self, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> float:
         """Return an unbiased estimate of the ratio of the next density to the present one at u (docs/theory.md, P1)."""
         points = np.empty((self.draws + 1, u.size))
-        for i in range(self.draws):
-            points[i] = measure.draw_in_chart(rng)[0]
+        points[:-1] = measure.draws_in_chart(rng, self.draws)
         points[-1] = u
         losses = measure.loss.total(measure.domain, rows, points)
         # Beyond exp(700) the coin keeps in any case: phi is at most 1e300.
