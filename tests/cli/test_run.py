@@ -195,7 +195,6 @@ SIZED = ["--target", "y", "--bounds", "y=0:10", "--loss", "pinball:0.9"]
         (["data.csv", "--target", "y", "--epsilon", "1"], "a loss must be named"),
         (["data.csv", "--target", "z", "--loss", "logistic", "--epsilon", "1"], "has no column 'z'; it has 'x', 'y'"),
         (["data.csv", "--target", "y", "--loss", "pinball:0.9", "--epsilon", "1"], "a domain must be given"),
-        (["data.csv", "--features", "x", "--target", "y", "--loss", "absolute", "--epsilon", "1"], "--lipschitz"),
         (["data.csv", *SIZED, "--epsilon", "0"], "epsilon must be greater than 0"),
         (["data.csv", *SIZED, "--epsilon", "-1"], "epsilon must be greater than 0"),
         (["data.csv", *SIZED, "--epsilon", "1", "--delta", "0"], "delta must be"),

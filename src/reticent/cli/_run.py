@@ -52,7 +52,7 @@ def run(
     lipschitz: Annotated[
         float | None,
         typer.Option(
-            help="How steep a round can be; what loss and bounds imply unless given.", rich_help_panel=PROBLEM
+            help="How steep a round can be; what loss and bounds imply unless given, or 1.", rich_help_panel=PROBLEM
         ),
     ] = None,
     on_steep: Annotated[

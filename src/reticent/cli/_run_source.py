@@ -207,14 +207,16 @@ def file_problem(source: FileSource, domain: str | None, loss: str | None, lipsc
     body = _default_domain(rounds, source.name) if domain is None else domain_of(domain)
     _check_dimension(body, rounds.decision, source.name)
     implied = rounds.steepest(body, kind)
-    if lipschitz is None:
-        if implied is None:
-            raise ValueError(
-                "a limit on the slope of a round must be given, for loss and bounds imply none; give --lipschitz, or "
-                "public --bounds of every column"
-            )
+    limit = lipschitz
+    if limit is None and implied is None:
+        limit = 1.0
+        notes.append(
+            "lipschitz 1, for want of --lipschitz or --bounds: steeper rounds count as that steep; public --bounds of "
+            "every column make better decisions"
+        )
+    elif limit is None:
+        limit = implied
         notes.append(f"lipschitz {implied:.6g}, as loss, bounds and domain imply")
-    limit = implied if lipschitz is None else lipschitz
     assert limit is not None
     certain = implied is not None and implied <= limit
     return Problem(source, body, kind, limit, certain, rounds.decision, rounds.scaling, notes)

@@ -48,8 +48,8 @@ def tables(
 
     Every finished piece is kept: after Ctrl-C the same command goes on where it stopped.
     """
+    from reticent._extras import need
     from reticent.cli._show import print_json, say
-    from reticent.lab._extras import need
 
     sections = _sections(only)
     workers = options.workers(jobs)
@@ -116,7 +116,7 @@ def write(results: Mapping[str, Any], out: Path) -> list[Path]:
     paths = [out / "tables.md", out / "tables.json"]
     write_whole(paths[0], markdown(results))
     numbers = {name: part for name, part in results.items() if name != "curves"}
-    write_whole(paths[1], json.dumps(numbers, indent=1) + "\n")
+    write_whole(paths[1], json.dumps(_rounded(numbers)) + "\n")
     drawn = {}
     for number in (1, 2):
         if f"table{number}" in results:
@@ -130,6 +130,15 @@ def write(results: Mapping[str, Any], out: Path) -> list[Path]:
             paths.append(study.save(out / f"{name}.json"))
             drawn[name] = draw(study)
     return paths + [path for name, figure in drawn.items() for path in pictures.save(figure, out / name)]
+
+
+def _rounded(value: Any) -> Any:
+    """Return plain data with six digits of every number: more would only make the file longer."""
+    if isinstance(value, dict):
+        return {name: _rounded(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(part) for part in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _show(results: Mapping[str, Any]) -> None:

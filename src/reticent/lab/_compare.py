@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from multiprocessing import current_process
 from typing import TYPE_CHECKING, Any
 
 from reticent._errors import WorkLimitError
@@ -119,9 +117,6 @@ class _Fine(Stream):
 
 def _run(*, stream: Stream, **options: Any) -> dict[str, Any]:
     """Do one run, in any process."""
-    if current_process().name.startswith("LokyProcess"):
-        # Ctrl-C reaches workers too; one that dies of it can leave the process that waits for it waiting forever.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
     plan, seed = options.pop("plan"), options.pop("seed")
     try:
         fine = _Fine(**{one.name: getattr(stream, one.name) for one in fields(stream)})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import signal
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from importlib import import_module
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,9 @@ def _arriving(
 def _attempt(function: Callable[..., Any], piece: Piece) -> Outcome:
     """Do one piece of work, and bring home an error like a result."""
     index, task = piece
+    if current_process().name.startswith("LokyProcess"):
+        # Ctrl-C reaches workers too; one that dies of it can leave the process that waits for it waiting forever.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with _one_thread():
             return index, plain(function(**task)), None

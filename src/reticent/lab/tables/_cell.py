@@ -1,0 +1,114 @@
+"""One cell of a table: a system's certificate at one point, and its regret on a panel of adversaries."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.lab.tables import _regimes as names
+
+if TYPE_CHECKING:
+    from reticent.planning._goal import AnyPlan
+
+SMOOTHNESS = 0.25  # of the logistic loss: what systems that need smooth losses may count on
+
+
+def plan_of(system: str, rounds: int, dim: int, value: float, delta: float) -> AnyPlan:
+    """Return a system's plan on the unit ball, slopes up to 1; `value` is epsilon, or the number of switches.
+
+    >>> plan_of("P-COMW, lazy", 1000, 2, 100.0, 0.0).expected_switches <= 100
+    True
+    """
+    import reticent as rt
+    from reticent import planning
+
+    size = rt.Ball(dim), rounds, 1.0
+    private: dict[str, Callable[..., AnyPlan]] = {
+        names.PRIVATE: rt.plan_private,
+        names.PAPER: rt.theorem_private,
+        names.FLAT: planning.plan_flat,
+        names.FTRL: planning.plan_ftrl,
+    }
+    if system in private:
+        return private[system](*size, value, delta)
+    if system == names.FIXED:
+        return rt.plan_private(*size, value, delta, adversary="oblivious")
+    if system == names.TREE:
+        return planning.plan_ftrl(*size, value, delta, noise="tree")
+    if system == names.OBJECTIVE:
+        return planning.plan_objective(*size, value, delta, smoothness=SMOOTHNESS)
+    switches = int(value)
+    if system == names.LEADER:
+        return planning.plan_sherman_koren(*size, switches, smoothness=SMOOTHNESS)
+    if system == names.BLOCKS:
+        return planning.plan_descent(*size, max_switches=switches)
+    return (rt.plan_lazy if system == names.LAZY else rt.theorem_lazy)(*size, switches)
+
+
+def panel(rounds: int, dim: int, switches: float | None) -> dict[str, str]:
+    """Return the streams that regret is measured on, by the name they have in the report.
+
+    All are linear and fixed in advance. Turns come once in sqrt(T) rounds, the time in which a learner of regret
+    sqrt(T) goes across the ball; for lazy learners signs are also held for as long as they hold a decision.
+
+    >>> panel(10_000, 2, None)["to and fro"]
+    'alternating:rounds=10000,dim=2,seed=1,noise=0.5,period=100'
+    """
+    size = f"rounds={rounds},dim={dim},seed=1"
+    found = {
+        "steady": f"iid:{size}",
+        "to and fro": f"alternating:{size},noise=0.5,period={max(1, math.isqrt(rounds))}",
+        "turning": f"piecewise:{size}",
+        "random signs": f"worst-regret:{size}",
+    }
+    if switches is not None:
+        found["held signs"] = f"worst-laziness:{size},period={max(1, round(rounds / switches))}"
+    return found
+
+
+def cell(
+    system: str, rounds: int, dim: int, variable: str, value: float, delta: float, seeds: int = 0
+) -> dict[str, Any]:
+    """Return a system's certificate at a point and, with `seeds`, its mean regret on every stream of the panel.
+
+    >>> found = cell("online gradient descent", 1000, 2, "S", 100.0, 0.0, seeds=1)
+    >>> round(found["certificate"]), sorted(found["measured"])
+    (100, ['held signs', 'random signs', 'steady', 'to and fro', 'turning'])
+    """
+    begin = time.process_time()
+    found: dict[str, Any] = {"certificate": None, "vacuous": False, "switches": None, "reason": "", "measured": {}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of vacuous certificates, which are recorded
+        try:
+            plan = plan_of(system, rounds, dim, value, delta)
+        except ValueError as why:
+            found["reason"] = str(why)
+            return found | {"seconds": time.process_time() - begin}
+        found |= {"certificate": plan.regret_bound, "vacuous": bool(plan.vacuous), "switches": plan.expected_switches}
+        if seeds:
+            streams = panel(rounds, dim, value if variable == "S" else None)
+            found["measured"] = {name: _measured(plan, spec, seeds) for name, spec in streams.items()}
+    return found | {"seconds": time.process_time() - begin}
+
+
+def _measured(plan: AnyPlan, spec: str, seeds: int) -> dict[str, float]:
+    """Return mean regret over the learner's randomness on one stream, its standard error and the mean of switches."""
+    from reticent.lab import streams
+    from reticent.learners import make
+
+    stream = streams.get(spec)
+    learners = [make(plan, stream.loss, seed) for seed in range(seeds)]
+    total, suffered = np.zeros(plan.domain.dim), np.zeros(seeds)
+    for (gradients,) in stream.blocks():
+        total += gradients.sum(axis=0)
+        suffered += [learner.observe_many(gradients).total for learner in learners]
+    best = plan.domain.support(total)  # of linear losses: the point farthest against their sum
+    regrets = suffered - total @ best
+    error = float(np.std(regrets, ddof=1) / math.sqrt(seeds)) if seeds > 1 else 0.0
+    switches = float(np.mean([learner.switches for learner in learners]))
+    return {"regret": float(regrets.mean()), "error": error, "switches": switches}
