@@ -19,7 +19,7 @@ $(LAB): pyproject.toml
 	touch $@
 
 $(ALL): $(LAB)
-	$(BIN)/pip install --quiet --editable '.[lab,streams,cluster,test,docs]'
+	$(BIN)/pip install --quiet --editable '.[lab,streams,river,sklearn,jax,cluster,test,docs]'
 	touch $@
 
 demo: $(LAB)
@@ -48,13 +48,20 @@ bench: setup
 	$(BIN)/python bench/lazy.py
 	$(BIN)/python bench/plans.py
 	$(BIN)/python bench/systems.py
+	$(BIN)/python bench/streams.py
+	$(BIN)/python bench/portfolio.py
+	$(BIN)/python bench/guides.py
+	$(BIN)/python bench/run.py
+	$(BIN)/python bench/river_models.py
+	$(BIN)/python bench/journal.py
+	$(BIN)/reticent tables --out bench/results/tables
 	$(BIN)/python bench/audit.py
 
 audit: setup
 	$(BIN)/python bench/audit.py
 
 docs: setup
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo 'open site/index.html'
 
 clean:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 from reticent._check import integer, positive
 from reticent.domains import Domain
@@ -39,7 +39,11 @@ def plan_lazy(
         recipe = partial(plan_lazy, domain, lipschitz=G, max_switches=S, hard=hard, draws=M)
         kind = "at most" if hard else "in expectation at most"
         return doubling(recipe, 1, per_epoch(kind, S))
-    T = integer("horizon", horizon, least=1)
+    return _planned(domain, integer("horizon", horizon, least=1), G, S, bool(hard), M)
+
+
+@lru_cache(maxsize=128)  # a goal has one answer, and learners without a horizon ask for those of their epochs again
+def _planned(domain: Domain, T: int, G: float, S: int, hard: bool, M: int) -> Plan:
     costs = MeasureCosts(domain, G, T)
     shell = Plan(
         domain,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 from reticent._check import integer, positive
 from reticent.domains import Domain
@@ -81,8 +81,12 @@ def plan_private(
     T = integer("horizon", horizon, least=1)
     if T > _LONGEST:
         raise ValueError(f"horizon must be at most {_LONGEST:,}, got {T}; take horizon=None for a run without an end")
-    goal = Goal(domain, T, G, eps, small, neighbors, adversary, S, M)
-    if S == 0 or T == 1:
+    return _planned(Goal(domain, T, G, eps, small, neighbors, adversary, S, M))
+
+
+@lru_cache(maxsize=128)  # a goal has one answer, and learners without a horizon ask for those of their epochs again
+def _planned(goal: Goal) -> Plan:
+    if goal.max_switches == 0 or goal.horizon == 1:
         return _with_regret(_still(goal)).sealed()
     # Certificates decide, not the quick accounts of the search; what resamples at every batch can always be had.
     candidates = search(goal)

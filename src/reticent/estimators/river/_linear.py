@@ -1,0 +1,168 @@
+"""Linear regression for river, private or lazy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from reticent.estimators.river._model import Lazy, Private
+from reticent.estimators.river._regression import Linear
+
+# For river's checks, which take the approval of a president: dates, and shares in percent.
+_DATES, _PERCENT = (736_000.0, 738_000.0), (0.0, 100.0)
+_POLLS = ("gallup", "ipsos", "morning_consult", "rasmussen", "you_gov")
+CHECKED = {
+    "features": ("ordinal_date", *_POLLS),
+    "bounds": (_DATES, *(_PERCENT,) * len(_POLLS)),
+    "target_bounds": _PERCENT,
+}
+
+
+class PrivateLinearRegression(Private, Linear):
+    """Linear regression whose weights are differentially private.
+
+    The whole sequence of weights is (`epsilon`, `delta`)-differentially private in the rows; what that means and what
+    it does not cover is said at `PrivateLogisticRegression`. Targets are clipped to public bounds, as features are,
+    and the loss is that of targets moved to [-1, 1].
+
+    Parameters
+    ----------
+    features
+        The names of the features in a tuple, or a number of slots to hash them to (0: only an intercept). Hashed rows
+        are brought to length 1 each by itself, so a model that is linear in the features needs declared ones.
+    bounds
+        The range `(low, high)` of all features, or a tuple or dictionary with one for each declared feature. Values
+        beyond are clipped. Unless given, values must lie in [-1, 1], and others are refused.
+    target_bounds
+        The range `(low, high)` of the targets. Targets beyond are clipped. Unless given, they must lie in [-1, 1].
+    loss
+        "absolute" for medians, "squared" for means, or "huber" for means with outliers. Squared losses are steep,
+        and cost more noise. Absolute losses are slow with P-COMW and more than ten features, and refused with
+        more than twenty.
+    width
+        The largest residual with a quadratic Huber loss, in units of the target; an eighth of its range unless given.
+    epsilon
+        How much the weights may reveal about one row.
+    delta
+        The chance that may be left out of this; far below one over the number of people.
+    horizon
+        How many rows will come; more are refused, and nothing of them is recorded. None stands for any number, in
+        epochs of 1024 rows and then twice as many each time.
+    radius
+        The largest length of the weight vector, in units.
+    system
+        "P-COMW", or "DP-FTRL", which needs a horizon, keeps no rows and often has the lower loss.
+    seed
+        None for a cryptographic generator, which privacy needs; a number for tests and experiments.
+
+    Examples
+    --------
+    >>> from reticent.estimators.river import PrivateLinearRegression
+    >>> from river import datasets, evaluate, metrics
+
+    >>> polls = ("gallup", "ipsos", "morning_consult", "rasmussen", "you_gov")
+    >>> model = PrivateLinearRegression(
+    ...     features=polls, bounds=(0.0, 100.0), target_bounds=(0.0, 100.0), horizon=1_001, system="DP-FTRL", seed=1
+    ... )
+    >>> metric = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    >>> metric.get() < 12.0
+    True
+
+    """
+
+    def __init__(
+        self,
+        features: tuple[Any, ...] | int = 8,
+        bounds: Any = None,
+        target_bounds: Any = None,
+        loss: str = "huber",
+        width: float | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        horizon: int | None = None,
+        radius: float = 4.0,
+        system: str = "P-COMW",
+        seed: int | None = None,
+    ) -> None:
+        self.features, self.bounds, self.target_bounds = features, bounds, target_bounds
+        self.loss, self.width = loss, width
+        self.epsilon, self.delta, self.horizon = epsilon, delta, horizon
+        self.radius, self.system, self.seed = radius, system, seed
+        self._set_up()
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {**CHECKED, "horizon": 20_000}
+        yield {**CHECKED, "loss": "absolute", "horizon": 20_000}
+        yield {**CHECKED, "loss": "squared", "horizon": 20_000, "system": "DP-FTRL"}
+
+
+class LazyLinearRegression(Lazy, Linear):
+    """Linear regression whose weights change rarely.
+
+    At most `max_switches` times in `horizon` rows, with low regret; there is no privacy promise. With P-COMW the
+    learner keeps the rows of its present epoch, unless the loss is squared.
+
+    Parameters
+    ----------
+    features
+        The names of the features in a tuple, or a number of slots to hash them to; see `PrivateLinearRegression`.
+    bounds
+        The range of the features; see `PrivateLinearRegression`.
+    target_bounds
+        The range of the targets; see `PrivateLinearRegression`.
+    loss
+        "absolute", "huber" or "squared".
+    width
+        The largest residual with a quadratic Huber loss, in units of the target; an eighth of its range unless given.
+    max_switches
+        How often the weights may change: a cap that holds.
+    horizon
+        For how many rows; more are refused, and nothing of them is recorded. None stands for any number, in epochs of
+        1024 rows and then twice as many each time, and `max_switches` is the cap of each.
+    radius
+        The largest length of the weight vector, in units.
+    system
+        "P-COMW", or "gradient descent" in blocks, which needs a horizon and keeps no rows.
+    seed
+        Of the generator; None for a cryptographic one.
+
+    Examples
+    --------
+    >>> from reticent.estimators.river import LazyLinearRegression
+    >>> from river import datasets, evaluate, metrics
+
+    >>> polls = ("gallup", "ipsos", "morning_consult", "rasmussen", "you_gov")
+    >>> model = LazyLinearRegression(
+    ...     features=polls, bounds=(0.0, 100.0), target_bounds=(0.0, 100.0), max_switches=100, horizon=1_001,
+    ...     loss="squared", system="gradient descent",
+    ... )
+    >>> metric = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    >>> metric.get() < 12.0, model.learner.switches
+    (True, 100)
+
+    """
+
+    def __init__(
+        self,
+        features: tuple[Any, ...] | int = 8,
+        bounds: Any = None,
+        target_bounds: Any = None,
+        loss: str = "huber",
+        width: float | None = None,
+        max_switches: int = 100,
+        horizon: int | None = None,
+        radius: float = 4.0,
+        system: str = "P-COMW",
+        seed: int | None = None,
+    ) -> None:
+        self.features, self.bounds, self.target_bounds = features, bounds, target_bounds
+        self.loss, self.width = loss, width
+        self.max_switches, self.horizon = max_switches, horizon
+        self.radius, self.system, self.seed = radius, system, seed
+        self._set_up()
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {**CHECKED, "horizon": 20_000}
+        yield {**CHECKED, "loss": "squared", "horizon": 20_000, "system": "gradient descent"}

@@ -1,0 +1,228 @@
+"""Logistic regression for river, private or lazy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy
+from river import base
+from river.utils.dataframe import into_frame, to_native_frame, to_native_series
+
+from reticent.estimators.river._model import Lazy, Model, Private
+from reticent.losses import Logistic
+
+_LABELS = (bool, np.bool_, int, float, np.integer, np.floating)
+
+
+class Binary(Model, base.MiniBatchClassifier):
+    """The face of a classifier with two classes, over the logistic loss."""
+
+    _lipschitz = 1.0
+
+    @property
+    def _loss(self) -> Logistic:
+        return Logistic()
+
+    def _target_of(self, y: Any) -> float:
+        if isinstance(y, _LABELS) and y in (-1, 0, 1):
+            return 1.0 if y == 1 else -1.0
+        raise ValueError(
+            f"labels must be True or False, 1 or 0, or 1 or -1, got {y!r}; with more than two classes, wrap the model "
+            "in river.multiclass.OneVsRestClassifier, where each class has a model that spends its own epsilon"
+        )
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
+        """Learn from one row.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+        y
+            The label: True or False, 1 or 0, or 1 or -1.
+
+        """
+        self._learn_one(x, y)
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn from a block of rows, as from one after the other, to the last bit; if one is refused, none is taken.
+
+        Parameters
+        ----------
+        X
+            A dataframe with a column for each feature; missing values count as in `learn_one`.
+        y
+            A series of labels.
+
+        """
+        self._learn_many(X, y)
+
+    def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """Return the probability of each label.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+        kwargs
+            Not used.
+
+        """
+        p = float(scipy.special.expit(self._score(x)))
+        return {False: 1.0 - p, True: p}
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return the probability of each label for every row, in a dataframe.
+
+        Parameters
+        ----------
+        X
+            A dataframe with a column for each feature.
+
+        """
+        frame = into_frame(X)
+        p = scipy.special.expit(self._scores(frame))
+        return to_native_frame({False: 1.0 - p, True: p}, like=frame)
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the more probable label of every row, in a series.
+
+        Parameters
+        ----------
+        X
+            A dataframe with a column for each feature.
+
+        """
+        frame = into_frame(X)
+        p = scipy.special.expit(self._scores(frame))
+        return to_native_series(p > 0.5, name=None, like=frame)
+
+
+class PrivateLogisticRegression(Private, Binary):
+    """Logistic regression whose weights are differentially private.
+
+    Whoever sees the weights in play after every row, and so every prediction for rows of their own, learns little about
+    any one row that the model learned from: the whole sequence of weights is (`epsilon`, `delta`)-differentially
+    private, rows being replaced. Rows are protected, not people: who has several rows is protected that much less.
+
+    What is public is said in advance: which features are read, and the bounds they are clipped to. Scalers that learn
+    from the data (`preprocessing.StandardScaler`, `MinMaxScaler`) are not private, and nothing accounts for them.
+    Predictions for rows of others, losses and metrics depend on these rows directly, and are not private either.
+
+    The learner keeps the rows of its present epoch (P-COMW draws need them): memory grows with the stream, and a
+    pickled model is as secret as the data. A deep copy or a pickle of a model goes on with the same randomness as the
+    model itself, so that the promise holds for one of the two only; `clone` starts anew, with a budget of its own.
+
+    Parameters
+    ----------
+    features
+        The names of the features in a tuple: others are ignored, and a missing one counts as the middle of its
+        bounds. Or a number of slots that features are hashed to, whatever their names (0: only an intercept).
+    bounds
+        The range `(low, high)` of all features, or a tuple or dictionary with one for each declared feature. Values
+        beyond are clipped. Unless given, values must lie in [-1, 1], and others are refused.
+    epsilon
+        How much the weights may reveal about one row.
+    delta
+        The chance that may be left out of this; far below one over the number of people.
+    horizon
+        How many rows will come; more are refused, and nothing of them is recorded. None stands for any number: the
+        model starts anew after 1024 rows, then after twice as many each time, with a plan for each epoch.
+    radius
+        The largest length of the weight vector; as rows have length 1 at most, the largest log odds.
+    system
+        "P-COMW", which changes its weights rarely, or "DP-FTRL", which needs a horizon, keeps no rows and often has
+        the lower loss.
+    seed
+        None for a cryptographic generator, which privacy needs; a number for tests and experiments.
+
+    Examples
+    --------
+    >>> from reticent.estimators.river import PrivateLogisticRegression
+    >>> from river import datasets, evaluate, metrics
+
+    >>> dataset = datasets.Phishing()
+    >>> model = PrivateLogisticRegression(
+    ...     features=tuple(next(iter(dataset))[0]), bounds=(0.0, 1.0), epsilon=3.0, horizon=1_250, seed=1
+    ... )
+    >>> metric = evaluate.progressive_val_score(dataset, model, metrics.Accuracy())
+    >>> 0.6 < metric.get() < 0.9
+    True
+
+    >>> model.learner.rounds, model.spent() <= 3.0
+    (1250, True)
+
+    """
+
+    def __init__(
+        self,
+        features: tuple[Any, ...] | int = 32,
+        bounds: Any = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        horizon: int | None = None,
+        radius: float = 4.0,
+        system: str = "P-COMW",
+        seed: int | None = None,
+    ) -> None:
+        self.features, self.bounds = features, bounds
+        self.epsilon, self.delta, self.horizon = epsilon, delta, horizon
+        self.radius, self.system, self.seed = radius, system, seed
+        self._set_up()
+
+
+class LazyLogisticRegression(Lazy, Binary):
+    """Logistic regression whose weights change rarely.
+
+    For models that are costly to change: the weights change at most `max_switches` times in `horizon` rows, and keep
+    the regret low that a plan certifies. There is no privacy promise. With P-COMW the learner keeps the rows of its
+    present epoch.
+
+    Parameters
+    ----------
+    features
+        The names of the features in a tuple, or a number of slots to hash them to; see `PrivateLogisticRegression`.
+    bounds
+        The range of the features; see `PrivateLogisticRegression`.
+    max_switches
+        How often the weights may change: a cap that holds.
+    horizon
+        For how many rows; more are refused, and nothing of them is recorded. None stands for any number: the model
+        starts anew after 1024 rows, then after twice as many each time, and `max_switches` is the cap of each epoch.
+    radius
+        The largest length of the weight vector.
+    system
+        "P-COMW", or "gradient descent" in blocks, which needs a horizon and keeps no rows.
+    seed
+        Of the generator; None for a cryptographic one.
+
+    Examples
+    --------
+    >>> from reticent.estimators.river import LazyLogisticRegression
+    >>> from river import datasets, evaluate, metrics
+
+    >>> model = LazyLogisticRegression(bounds=(0.0, 1.0), max_switches=50, horizon=1_250, system="gradient descent")
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 86.56%
+
+    >>> model.learner.switches
+    50
+
+    """
+
+    def __init__(
+        self,
+        features: tuple[Any, ...] | int = 32,
+        bounds: Any = None,
+        max_switches: int = 100,
+        horizon: int | None = None,
+        radius: float = 4.0,
+        system: str = "P-COMW",
+        seed: int | None = None,
+    ) -> None:
+        self.features, self.bounds = features, bounds
+        self.max_switches, self.horizon = max_switches, horizon
+        self.radius, self.system, self.seed = radius, system, seed
+        self._set_up()

@@ -1,0 +1,177 @@
+"""What all estimators for river share: features to rows, and a learner that is made when it is first needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+from river.utils.dataframe import into_frame, into_series, to_numpy
+
+from reticent._check import Array, integer, positive
+from reticent._random import generator
+from reticent.domains import Ball, Domain, Interval
+from reticent.estimators._features import feature_map
+from reticent.estimators.river._plans import LAZY, PRIVATE, check_privacy, check_system, lazy_plan, private_plan
+from reticent.learners import Learner, make
+from reticent.losses import Loss
+from reticent.planning._goal import AnyPlan
+
+
+class Model(ABC):
+    """A linear model over public features, driven by a learner.
+
+    Parameters stay as they were given, for `clone`; the learner is made from them when it is first asked for, so that
+    a model costs nothing until it is used, and clones of a model without a seed have randomness of their own.
+    """
+
+    features: Any
+    bounds: Any
+    horizon: int | None
+    radius: float
+    system: str
+    seed: int | None
+
+    def _set_up(self) -> None:
+        """Check the parameters, which are in place, and be as new."""
+        self._map = feature_map(self.features, self.bounds)
+        self._check()
+        self._learner: Learner | None = None
+
+    def _check(self) -> None:
+        """Refuse parameters that no model can have, before any row comes."""
+        positive("radius", self.radius)
+        generator(self.seed)
+
+    @abstractmethod
+    def _new_plan(self) -> AnyPlan:
+        """Return the plan for the parameters."""
+
+    @property
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """What a row costs, targets in units."""
+
+    @property
+    @abstractmethod
+    def _lipschitz(self) -> float:
+        """The largest slope of a row's loss, given that rows have length 1 at most."""
+
+    @property
+    def _reach(self) -> float:
+        """The largest prediction of a model without features, in units."""
+        return float(self.radius)
+
+    @property
+    def _domain(self) -> Domain:
+        if self._map.dim == 1:
+            return Interval(-self._reach, self._reach)
+        return Ball(self._map.dim, float(self.radius))
+
+    @property
+    def learner(self) -> Learner:
+        """The learner behind the model: `learner.decision` are the weights, `rounds` and `switches` count."""
+        if self._learner is None:
+            self._learner = make(self._new_plan(), self._loss, self.seed)
+        return self._learner
+
+    @property
+    def plan(self) -> AnyPlan:
+        """What is promised: `print(model.plan)` lays it out."""
+        plan: AnyPlan = self.learner.plan
+        return plan
+
+    def _score(self, x: Mapping[Any, Any]) -> float:
+        # Accumulated, since a dot product may be summed in another order for one row than for many.
+        return float(np.add.accumulate(self._map.row(x) * self.learner.decision)[-1])
+
+    def _scores(self, frame: Any) -> Array:
+        scores: Array = np.add.accumulate(self._rows(frame) * self.learner.decision, axis=1)[:, -1]
+        return scores
+
+    def _rows(self, frame: Any) -> Array:
+        read = [i for i, name in enumerate(frame.columns) if self._map.reads(name)]
+        try:
+            values = to_numpy(frame[:, read]) if read else np.empty((len(frame), 0))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"features must be numbers, got columns that are not ({error}); make numbers of them first, as a "
+                "OneHotEncoder in a pipeline does, or declare the features to read"
+            ) from None
+        return self._map.rows([frame.columns[i] for i in read], values)
+
+    def _learn_many(self, X: Any, y: Any) -> None:
+        frame = into_frame(X)
+        given = list(y) if isinstance(y, list | tuple | np.ndarray) else into_series(y).to_list()
+        if len(given) != len(frame):
+            raise ValueError(f"y must have one value for each of the {len(frame)} rows of X, got {len(given)}")
+        targets = np.array([self._target_of(value) for value in given], dtype=np.float64)
+        rows = self._rows(frame)
+        if given:
+            self._admit(len(given))
+            self.learner.observe_many(rows, targets)
+
+    def _learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
+        target, row = self._target_of(y), self._map.row(x)
+        self._admit(1)
+        self.learner.observe(row, target)
+
+    def _admit(self, count: int) -> None:
+        """Refuse rows beyond the horizon before anything of them is recorded."""
+        if self.horizon is not None and self.learner.rounds + count > self.horizon:
+            raise ValueError(
+                f"{count} more rows were given, but this model has {self.horizon - self.learner.rounds} of its horizon="
+                f"{self.horizon} left; nothing was recorded. What is promised ends there: make the model with a longer "
+                "horizon, or horizon=None if their number is unknown; a new model on new rows has a budget of its "
+                "own"
+            )
+
+    @abstractmethod
+    def _target_of(self, y: Any) -> float:
+        """Return a target as the loss takes it, or refuse it."""
+
+    def __copy__(self) -> NoReturn:
+        """Refuse, as learners do: two models would share one learner."""
+        raise TypeError("a model cannot be copied, only cloned (without what it learned) or moved (by pickling it)")
+
+
+class Private(Model):
+    """A model whose weights, as they change, are (epsilon, delta)-private in the rows."""
+
+    epsilon: float
+    delta: float
+
+    def _check(self) -> None:
+        super()._check()
+        check_privacy(self.epsilon, self.delta)
+        check_system(self.system, self.horizon, PRIVATE)
+
+    def _new_plan(self) -> AnyPlan:
+        goal = self._domain, self.horizon, self._lipschitz, float(self.epsilon), float(self.delta)
+        return private_plan(*goal, self.system)
+
+    def spent(self, delta: float | None = None) -> float:
+        """Return the epsilon, at `delta` (the model's unless given), that learning may have cost one row so far.
+
+        Parameters
+        ----------
+        delta
+            The level, if another than that of the model.
+
+        """
+        return self.learner.spent(delta)
+
+
+class Lazy(Model):
+    """A model whose weights change rarely; it makes no privacy promise."""
+
+    max_switches: int
+
+    def _check(self) -> None:
+        super()._check()
+        check_system(self.system, self.horizon, LAZY)
+        integer("max_switches", self.max_switches, least=0)
+
+    def _new_plan(self) -> AnyPlan:
+        return lazy_plan(self._domain, self.horizon, self._lipschitz, self.max_switches, self.system)
