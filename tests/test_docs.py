@@ -133,7 +133,16 @@ def test_reference_has_every_public_name():
         assert f"`rt.{public}`" in text, f"docs/api/index.md does not have rt.{public}"
 
 
-WHOLE = ("domains", "losses", "gibbs", "planning", "learners", "privacy")  # packages of which every name is listed
+WHOLE = (
+    "domains",
+    "losses",
+    "gibbs",
+    "planning",
+    "learners",
+    "privacy",
+    "trackers",
+    "journal",
+)  # packages of which every name is listed
 
 
 def references():

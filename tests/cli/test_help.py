@@ -3,9 +3,11 @@
 import shlex
 import sys
 
+import numpy as np
 import pytest
 from typer.main import get_command
 
+import reticent as rt
 from reticent.cli import main
 from reticent.cli._app import app
 
@@ -43,7 +45,9 @@ def test_every_command_has_examples():
     assert {name for name, _ in EXAMPLES} == set(COMMANDS)
 
 
-@pytest.mark.parametrize(("name", "line"), [case for case in EXAMPLES if case[0] not in ("tables", "report")])
+@pytest.mark.parametrize(
+    ("name", "line"), [case for case in EXAMPLES if case[0] not in ("tables", "report", "journal")]
+)
 def test_an_example_runs(name, line, files, monkeypatch, capsys):
     words, _, stdin = line.partition(" < ")
     if stdin:
@@ -55,6 +59,16 @@ def test_an_example_runs(name, line, files, monkeypatch, capsys):
     shown = capsys.readouterr()
     assert code == 0, shown.err
     assert shown.out
+
+
+def test_the_examples_of_journal_run(files, capsys):
+    with rt.Journal(files / "run.journal") as journal:
+        plan = rt.plan_private(rt.Ball(2), 50, 1.0, epsilon=1.0, delta=1e-6)
+        journal.start(plan, rt.Linear(), seed=1).observe_many(np.full((20, 2), 0.5))
+    for name, line in EXAMPLES:
+        if name == "journal":
+            assert main(shlex.split(line)[1:]) == 0, line
+    assert (files / "decisions.csv").exists()
 
 
 def test_the_examples_of_report_run_one_after_the_other(files, capsys):
@@ -79,7 +93,7 @@ def test_help_fits_eighty_columns_and_has_no_colour_in_a_pipe(name, monkeypatch,
     assert "\x1b" not in shown
     if name:
         assert "Examples:" in shown
-        assert "--json" in shown
+        assert "--json" in shown or name == "journal"  # a group: its commands have it
 
 
 def test_no_words_are_a_call_for_help(capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from typing import Any, NoReturn, Protocol
 
@@ -45,11 +46,17 @@ class Learner(ABC):
 
     `decision` is in play; `observe` takes one round, `observe_many` a block with the same result to the last bit; a
     round that is refused leaves no mark. `rounds` and `switches` count, `plan` says what is promised, `spent(delta)`
-    what a private run may have cost so far. A learner can be pickled and resumed once.
+    what a private run may have cost so far. A learner can be saved (`save`, `rt.load`) or pickled, and resumed once.
+
+    One thread at a time: a call that comes while another is at work is refused and leaves no mark. `rt.Journal` lets
+    threads take turns.
     """
 
     _or_else = ""
     """What else can be done where the horizon of a plan ends, for the message that says so."""
+    _busy = False
+    """Whether a call is at work. No other thread can come between looking at it and setting it (and no lock is there
+    to be left locked by an interrupt): the interpreter changes threads at calls and loops only."""
 
     def __init__(self, plan: Any, loss: Loss, seed: Seed = None, *, on_steep: str = "raise") -> None:
         """Put the first decision in play.
@@ -111,35 +118,67 @@ class Learner(ABC):
 
         A round that is refused leaves the learner as it was.
         """
-        if self._rounds >= self._last or self._walk.torn:
-            self._refuse(1)
-        if self._inbox.push(row):
-            self._rounds += 1
-            if self._rounds >= self._wake:
-                self._flush()
-            return
-        # Not plainly good: the full check, before anything changes.
-        parts = self._gate.prepare_one(*row)
-        self._flush()
-        self._take(parts)
+        if self._busy:
+            self._refuse_overlap()
+        try:
+            self._busy = True
+            if self._rounds >= self._last or self._walk.torn:
+                self._refuse(1)
+            if self._inbox.push(row):
+                self._rounds += 1
+                if self._rounds >= self._wake:
+                    self._flush()
+                return
+            # Not plainly good: the full check, before anything changes.
+            parts = self._gate.prepare_one(*row)
+            self._flush()
+            self._take(parts)
+        finally:
+            self._busy = False
 
     def observe_many(self, *block: Any) -> Trace:
         """Take a block of rounds, with the same result to the last bit as one at a time, and return its trace.
 
         If any round is refused, none is taken. Arrays may be mapped from disk; the trace refers to them.
         """
-        self._flush()
+        if self._busy:
+            self._refuse_overlap()
+        try:
+            self._busy = True
+            self._flush()
+            return self._play(block, self._admit(block))
+        finally:
+            self._busy = False
+
+    def _admit(self, block: tuple[Any, ...]) -> list[Any]:
+        """Return a block in prepared parts; refuse it, with nothing changed, if any round is bad or one too many."""
         parts = self._gate.prepare(*block)
         count = sum(len(part) for part in parts)
-        first = self._rounds
-        if count > self._last - first or self._walk.torn:
+        if count > self._last - self._rounds or self._walk.torn:
             self._refuse(count)
-        begin = self._walk.u.copy()
+        return parts
+
+    def _play(self, block: tuple[Any, ...], parts: list[Any]) -> Trace:
+        """Take in a block that was admitted."""
+        first, begin = self._rounds, self._walk.u.copy()
         try:
             return self._record(block, parts, first, begin, self._take(parts))
         except BaseException as error:
+            count = sum(len(part) for part in parts)
             error.add_note(f"{self._rounds - first} of the {count} rounds of this block had been taken in.")
             raise
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, from which `rt.load(path)` makes a learner that goes on bit for bit.
+
+        The file appears whole or not at all, with a checksum, and only its owner can read it (mode 0600): **it is as
+        sensitive as the data**, because it holds past rounds and the random generator. Resume it once, and destroy it:
+        two learners with the same randomness break privacy. The learner itself must not go on either, once the
+        file is resumed. `rt.Journal` keeps a learner on disk all the time.
+        """
+        from reticent._saving import save_learner
+
+        save_learner(self, path)
 
     def _record(self, block: tuple[Any, ...], parts: list[Any], first: int, begin: Array, changes: Changes) -> Trace:
         u = np.concatenate([begin[None], changes.points(begin.size)])
@@ -155,6 +194,12 @@ class Learner(ABC):
             final=self._x,
             parts=parts,
             data=block,
+        )
+
+    def _refuse_overlap(self) -> NoReturn:
+        raise RuntimeError(
+            "this learner is at work in another call, of another thread or of a loss function, and this one was "
+            "refused; nothing of it was recorded: let threads take turns with a lock, or use rt.Journal"
         )
 
     def _refuse(self, count: int) -> None:
@@ -205,5 +250,11 @@ class Learner(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle with nothing in the inbox; the state is as secret as the data."""
-        self._flush()
+        if self._busy:
+            self._refuse_overlap()
+        try:
+            self._busy = True
+            self._flush()
+        finally:
+            self._busy = False
         return dict(vars(self))

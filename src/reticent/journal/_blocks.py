@@ -1,0 +1,126 @@
+"""Rounds of a journal: as the caller gives them, as they wait, and as records on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reticent._check import Array, numbers
+from reticent._saving._format import body_of, thing_of
+from reticent.learners import Learner
+from reticent.learners._changes import Places
+from reticent.learners._inbox import Inbox
+from reticent.losses import Custom, Linear
+
+_KIND, _DATUM = "rounds", "datum"
+_LONGEST = 1 << 16  # rounds in one record
+
+Block = tuple[Any, ...]
+
+
+class Rounds(NamedTuple):
+    """One record of rounds: the block that was given, and the changes of decision that came of it.
+
+    `places[k]` is after how many rounds (from the learner's first) the decision became `points[k]`. A draw or a loss
+    function that failed has left the block half taken in: `failed`, with `taken` of its rounds.
+    """
+
+    block: Block
+    taken: int
+    failed: bool
+    places: Places
+    points: Array
+
+    def body(self) -> bytes:
+        """Return the content of the record."""
+        return b"".join(body_of(_KIND, tuple(self)))
+
+    @staticmethod
+    def read(body: bytes) -> Rounds:
+        """Return the rounds in a record."""
+        return Rounds(*thing_of(_KIND, memoryview(body)))
+
+
+def cut(block: Block, taken: int, failed: bool, first: int, places: Places, points: Array) -> Iterator[Rounds]:
+    """Cut a block into records; of one that failed, up to where it did."""
+    given = {1 if isinstance(part, np.ndarray) and part.ndim == 0 else len(part) for part in block}
+    if len(given) != 1 or max(given) <= _LONGEST or (not failed and taken != max(given)):
+        yield Rounds(block, taken, failed, places, points)
+        return
+    (count,) = given
+    for start in range(0, count, _LONGEST):
+        stop = min(start + _LONGEST, count)
+        last = failed and taken <= stop
+        here = slice(*np.searchsorted(places, [first + start, first + stop], side="right").tolist())
+        part = tuple(rows[start:stop] for rows in block)
+        yield Rounds(part, min(taken, stop) - start, last, places[here], points[here])
+        if last:
+            return
+
+
+def plain(learner: Learner, block: Block) -> Block:
+    """Return a block in memory of its own or as arrays of doubles: what is written is what the learner reads."""
+    if isinstance(learner.loss, Custom):
+        return tuple(_copied(part) for part in block)
+    return tuple(_doubles(part) for part in block)
+
+
+def _copied(thing: Any) -> Any:
+    return thing_of(_DATUM, memoryview(b"".join(body_of(_DATUM, thing))))
+
+
+def _doubles(part: Any) -> Any:
+    try:
+        return numbers(part)
+    except (TypeError, ValueError, OverflowError):
+        return part  # for the full check, which knows what to say
+
+
+class Room:
+    """Rounds that wait, checked, until they are written together."""
+
+    def __init__(self, learner: Learner, size: int) -> None:
+        self._learner = learner
+        self._custom = isinstance(learner.loss, Custom)
+        self._objects: list[Any] = []
+        # An inbox like that of the learner, which knows what is plainly good there (nothing, if it has no room).
+        self._trusting = learner._inbox.capacity > 0
+        self._inbox = object.__new__(Inbox)
+        self._inbox.__setstate__(learner._inbox.__getstate__() | {"count": 0, "capacity": 0 if self._custom else size})
+
+    def __len__(self) -> int:
+        """Return the number of rounds that wait."""
+        return len(self._objects) if self._custom else self._inbox.count
+
+    def push(self, row: Block) -> None:
+        """Take one round; refuse a bad one."""
+        if self._trusting and self._inbox.push(row):
+            return
+        gate = self._learner._gate
+        if self._custom:
+            row = tuple(_copied(part) for part in row)
+            gate.prepare_one(*row)
+            self._objects.append(row[0])
+            return
+        gate.prepare_one(*row)
+        inbox = self._inbox
+        inbox.features[inbox.count] = numbers(row[0]).reshape(inbox.shape)
+        if not inbox.linear:
+            inbox.targets[inbox.count] = numbers(row[1]).reshape(())
+        inbox.count += 1
+
+    def block(self) -> Block:
+        """Return the rounds that wait."""
+        if self._custom:
+            return (list(self._objects),)
+        count = self._inbox.count
+        if isinstance(self._learner.loss, Linear):
+            return (self._inbox.features[:count].copy(),)
+        return self._inbox.features[:count].copy(), self._inbox.targets[:count].copy()
+
+    def empty(self) -> None:
+        """Have no more rounds waiting."""
+        self._inbox.count = 0
+        self._objects.clear()

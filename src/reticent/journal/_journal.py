@@ -1,0 +1,211 @@
+"""The journal: opening, starting and resuming a learner on disk."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any
+
+from reticent._check import integer
+from reticent._random import Seed
+from reticent._saving import pack_learner
+from reticent.learners import Learner, make
+from reticent.losses import Loss
+
+from ._learner import JournaledLearner
+from ._lock import Lock
+from ._replay import START, first_facts, recovered, with_seal
+from ._store import Record, Store, damaged
+
+_EVERY = 50_000  # rounds: taken in again within seconds by most learners
+
+
+class Journal:
+    """A file that makes a learner durable: a crash at any point loses no acknowledged round.
+
+    Every round is on disk before its effect can be seen and every decision before it is released, so that no round
+    ever has two decisions, and nothing is drawn twice (which would spend privacy twice). The file is an SQLite
+    database in WAL mode, synced at every commit, with a chain of hashes over its records; one process at a time can
+    have it open, and in it one `Journal`. `start` a learner, or `resume` the one that is there; `open_or_start`
+    does what fits.
+
+    With `batch=1` a round is on disk when `observe` returns. With a larger one rounds wait in memory
+    (`learner.waiting` of them), and the decision in play stays, until the batch is full, or `flush` or `observe_many`
+    is called: then they are on disk, acknowledged and counted by `acknowledged`, and the decision that follows from
+    them is shown. With `prompt=True` a batch also ends where the decision may change, so that in every round the
+    decision shown is that of a learner without a journal. The state of the learner is written every `checkpoint`
+    rounds (further apart in long runs), so that resuming does not take in everything again.
+
+    **The file is as sensitive as the data**: it holds every round, and the random generator. It is for its owner only
+    (mode 0600), as are the files PATH-wal, PATH-shm and PATH-lock beside it, which belong to it. Never resume two
+    copies.
+
+    >>> import os, tempfile
+    >>> import reticent as rt
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.journal")
+    >>> plan = rt.plan_lazy(rt.Ball(dim=2), horizon=100, lipschitz=1.0, max_switches=20)
+    >>> with rt.Journal(path) as journal:
+    ...     learner = journal.start(plan, rt.Linear(), seed=1)
+    ...     learner.observe([0.6, 0.8])
+    >>> with rt.Journal(path) as journal:
+    ...     journal.resume().rounds
+    1
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, batch: int = 1, prompt: bool = False, checkpoint: int = _EVERY
+    ) -> None:
+        """Open the file, or make it; raise `BlockingIOError` if it is open already."""
+        self._batch = integer("batch", batch, least=1)
+        self._prompt = bool(prompt)
+        self._every = integer("checkpoint", checkpoint, least=1)
+        self.path = os.path.realpath(path)
+        self._learner: JournaledLearner | None = None
+        self._store: Store | None = None
+        if not os.path.isdir(os.path.dirname(self.path)) or os.path.isdir(self.path):
+            raise ValueError(f"path must be that of a file in a folder that is there, got {os.fspath(path)!r}")
+        try:
+            self._lock = Lock(self.path)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            told = f"the journal cannot be opened for writing: {error.strerror}"
+            raise type(error)(error.errno, told, self.path) from error
+        try:
+            self._store = Store(self.path, write=True)
+            self._check_whole(self._store)
+        except BaseException:
+            self._shut()
+            raise
+
+    def _check_whole(self, store: Store) -> None:
+        known = self._lock.read()
+        if known is None or known.records == 0:
+            return
+        if not store.head.records:
+            lost = f"its {known.rounds} acknowledged rounds are gone"
+            told = f"{lost}; to start anew on purpose, delete {self._lock.path} too"
+            raise ValueError(damaged(self.path, told))
+        if store.head.records < known.records:
+            raise ValueError(
+                damaged(
+                    self.path,
+                    f"{known.rounds - store.head.rounds} acknowledged rounds ({known.records - store.head.records} "
+                    "records) are missing, so it was cut, or the file with -wal at its end is gone or damaged",
+                )
+            )
+        if store.link(known.records) != known.digest:
+            told = "it is not the journal that the file with -lock at its end belongs to, or it was changed"
+            raise ValueError(damaged(self.path, told))
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a learner in the file."""
+        return self._opened().head.records > 0
+
+    @property
+    def acknowledged(self) -> int:
+        """The number of rounds on disk."""
+        return self._opened().head.rounds
+
+    def start(self, what: Any, loss: Loss | None = None, seed: Seed = None, **options: Any) -> JournaledLearner:
+        """Put a learner in a new journal: of a plan and a loss, as `rt.make` would, or one that is there already.
+
+        A learner that is given belongs to the journal from then on: give rounds to what this returns only.
+        """
+        store = self._opened()
+        if store.head.records:
+            raise ValueError(
+                f"a journal holds one learner, and {self.path} has one after {store.head.rounds} rounds; resume it, or "
+                "take another path"
+            )
+        learner = _learner_of(what, loss, seed, options)
+        state = pack_learner(learner)
+        store.append([Record(START, learner.rounds, with_seal(first_facts(learner), state))], state)
+        self._lock.write(store.head)
+        return self._taken(learner)
+
+    def resume(self, loss: Loss | None = None) -> JournaledLearner:
+        """Return the learner in the journal, with all that was acknowledged, and with what was drawn as it was drawn.
+
+        A `Custom` loss holds functions, which are not in the file: give it again.
+        """
+        store = self._opened()
+        if not store.head.records:
+            raise ValueError(f"there is nothing to resume in {self.path}, where no learner was started; start one")
+        return self._taken(recovered(store, loss))
+
+    def open_or_start(self, plan: Any, loss: Loss, seed: Seed = None, **options: Any) -> JournaledLearner:
+        """Resume the learner in the journal, or start one of this plan and loss if there is none.
+
+        One that is there must have the same plan and loss; `seed` and `options` are for starting only.
+        """
+        if not self.started:
+            return self.start(plan, loss, seed, **options)
+        from reticent._saving._loss import is_callers
+
+        learner = self.resume(loss if is_callers(loss) else None)
+        for name, wanted, found in (("plan", plan, learner.plan), ("loss", loss, learner.loss)):
+            if wanted != found:
+                learner._end("it was opened with another plan or loss")
+                raise ValueError(
+                    f"{name} must be that of the learner in {self.path}, got another; resume() takes what is there, "
+                    "and a new learner needs a new path"
+                )
+        return learner
+
+    def _taken(self, learner: Learner) -> JournaledLearner:
+        if self._learner is not None:
+            raise ValueError(f"the learner of {self.path} was taken already, from this journal; go on with that one")
+        store = self._opened()
+        self._learner = JournaledLearner(learner, store, self._lock, self._batch, self._every, self._prompt)
+        return self._learner
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            raise ValueError(f"the journal {self.path} is closed; open it again with rt.Journal(path)")
+        return self._store
+
+    def close(self) -> None:
+        """Bring to the disk what waits, write the state, and let others open the journal."""
+        if self._store is None:
+            return
+        try:
+            if self._learner is not None and not self._learner._why:
+                self._learner.checkpoint()
+        finally:
+            if self._learner is not None:
+                self._learner._end("it is closed")
+            self._shut()
+
+    def _shut(self) -> None:
+        store, self._store = self._store, None
+        try:
+            if store is not None:
+                store.close()
+        finally:
+            self._lock.release()
+
+    def __enter__(self) -> Journal:
+        """Return the journal, which is closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the journal."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Say which file, and how far it has come."""
+        if self._store is None:
+            return f"<Journal {self.path}: closed>"
+        return f"<Journal {self.path}: {self.acknowledged} rounds>"
+
+
+def _learner_of(what: Any, loss: Loss | None, seed: Seed, options: dict[str, Any]) -> Learner:
+    if not isinstance(what, Learner):
+        return make(what, loss, seed, **options)  # type: ignore[arg-type]
+    if loss is not None or seed is not None or options:
+        raise ValueError("a learner has its loss and its randomness already; give start the learner alone, or a plan")
+    return what

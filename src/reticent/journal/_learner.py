@@ -1,0 +1,214 @@
+"""A learner on disk: rounds are written before anything that follows from them is shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from threading import RLock
+from typing import Any
+
+from reticent._check import Array
+from reticent._saving import pack_learner
+from reticent.learners import Learner, Trace
+from reticent.losses import Loss
+
+from ._blocks import Block, Room, Rounds, cut, plain
+from ._lock import Lock
+from ._replay import ROUNDS, STATE, Taken, with_seal
+from ._store import Record, Store
+
+_MOST = 1 << 16  # rounds that wait at most
+
+
+class JournaledLearner:
+    """A learner in a journal, with the face of a learner; `Journal.start` and `Journal.resume` return it.
+
+    When `observe_many`, `flush`, or an `observe` with `waiting` 0 after it, returns, the rounds are on disk; and
+    `decision` rests on rounds on disk only. `rounds` counts those: after a crash, go on with round number `rounds`.
+    Threads take turns. A round that is refused leaves no mark, also in the file. If the disk fails, nothing more can be
+    done with this object, `decision` included: what the file holds is then the truth, and resuming it finds out.
+    """
+
+    def __init__(self, learner: Learner, store: Store, lock: Lock, batch: int, every: int, prompt: bool) -> None:
+        self._inner, self._store, self._lock = learner, store, lock
+        self._batch, self._every, self._prompt = min(batch, _MOST), every, prompt
+        self._room = Room(learner, self._batch)
+        self._turn = RLock()
+        self._process = os.getpid()
+        self._kept = store.head.rounds if store.latest_state() == store.head.records else -1
+        self._why = ""  # it cannot be used any more
+        self._show()
+
+    def _show(self) -> None:
+        """Let be seen what is on disk now."""
+        self._x, self._rounds, self._switches = self._inner.decision, self._inner.rounds, self._inner.switches
+
+    @property
+    def plan(self) -> Any:
+        """The plan, which says what is promised."""
+        return self._inner.plan
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+        return self._inner.loss
+
+    @property
+    def decision(self) -> Array:
+        """The decision in play: a point of the domain (read-only)."""
+        with self._turn:  # while a call of another thread is at work, nobody knows yet which one is
+            self._usable()
+            return self._x
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds on disk: those that are acknowledged."""
+        return self._rounds
+
+    @property
+    def waiting(self) -> int:
+        """The number of rounds that wait in memory, and would be lost in a crash."""
+        return len(self._room)
+
+    @property
+    def switches(self) -> int:
+        """How often the decision has changed."""
+        return self._switches
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the budget of switches is spent, so that the decision stays."""
+        return bool(getattr(self._inner, "frozen", False))
+
+    def spent(self, delta: float | None = None) -> float:
+        """Return the epsilon, at `delta` (that of the plan unless given), that the rounds on disk may have cost one."""
+        with self._turn:
+            self._usable()
+            return self._inner.spent(delta)
+
+    def observe(self, *row: Any) -> None:
+        """Take one round, as a learner does.
+
+        With a batch of 1 it is on disk when this returns. Otherwise it waits with others until the batch is full, and
+        the decision stays until then; in a prompt journal, until the decision may change, if that is earlier.
+        """
+        with self._turn:
+            self._usable()
+            learner, room = self._inner, self._room
+            if self._rounds + len(room) >= learner._last:
+                self.flush()
+                learner._refuse(1)
+            room.push(row)
+            waiting = len(room)
+            if waiting >= self._batch or (self._prompt and self._rounds + waiting >= learner._due()):
+                self.flush()
+
+    def observe_many(self, *block: Any) -> Trace:
+        """Take a block of rounds, in one transaction, and return its trace; all of it is on disk, or nothing.
+
+        If a draw fails in the middle, the rounds up to there are on disk, and `rounds` counts them.
+        """
+        with self._turn:
+            self.flush()
+            trace: Trace = self._enter(plain(self._inner, block), trace=True)
+            return trace
+
+    def flush(self) -> None:
+        """Bring the rounds that wait to the disk; they are acknowledged when this returns."""
+        with self._turn:
+            self._usable()
+            if len(self._room):
+                self._enter(self._room.block())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state after all rounds to a file of its own, as `Learner.save` does.
+
+        Resume either that file or the journal, never both.
+        """
+        with self._turn:
+            self.flush()
+            self._inner.save(path)
+
+    def checkpoint(self) -> None:
+        """Write the state to the journal, so that resuming takes in no round before this one again."""
+        with self._turn:
+            self.flush()
+            if self._kept != self._rounds:
+                self._guarded(lambda: self._write([], state=True))
+
+    def _enter(self, block: Block, *, trace: bool = False) -> Any:
+        """Take in a block, write it with what came of it, and only then let that be seen."""
+        parts = self._inner._admit(block)
+        taken = self._guarded(lambda: self._commit(block, parts, trace))
+        if taken.error is not None:
+            taken.error.add_note(f"{taken.count} rounds of this block had been taken in, and are in the journal.")
+            raise taken.error
+        return taken.trace
+
+    def _commit(self, block: Block, parts: list[Any], trace: bool) -> Taken:
+        first = self._rounds
+        taken = Taken(self._inner, block, parts, trace=trace)
+        failed = taken.error is not None
+        pieces = cut(block, taken.count, failed, first, taken.places, taken.points)
+        last = max(self._kept, 0)
+        # What failed might not fail again: the state after it is written, so that resuming need not repeat it.
+        self._write(_records(first, pieces), state=failed or self._inner.rounds - last >= max(self._every, last // 4))
+        return taken
+
+    def _write(self, records: Iterable[Record], *, state: bool) -> None:
+        """Commit records, with the state of the learner after them if that is asked for, and show what is there now."""
+        kept = pack_learner(self._inner) if state else None
+        if kept is not None:
+            records = chain(records, [Record(STATE, self._inner.rounds, with_seal(b"", kept))])
+        self._store.append(records, kept)
+        self._lock.write(self._store.head)
+        if state:
+            self._kept = self._inner.rounds
+        self._room.empty()
+        self._show()
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
+        """Do something after which, if it fails, nobody knows what is on disk: then nothing more can be done here."""
+        self._why = "a call is at work, or was interrupted"
+        try:
+            done = work()
+        except BaseException as error:
+            self._why = f"{type(error).__name__}: {error}"
+            raise
+        self._why = ""
+        return done
+
+    def _usable(self) -> None:
+        if self._process != os.getpid():
+            raise RuntimeError(
+                f"this journal was opened in process {self._process}, and a fork of it cannot use it; open journals in "
+                "the process that uses them"
+            )
+        if self._why:
+            raise RuntimeError(
+                f"this journal cannot go on ({self._why}); what is on disk is whole: close it, see to the cause, open "
+                "it again and resume"
+            )
+        if self._inner.rounds != self._rounds:
+            raise RuntimeError(
+                f"the learner in this journal has taken {self._inner.rounds - self._rounds} rounds behind its back; "
+                "give rounds to what start returned, close this and resume"
+            )
+
+    def _end(self, why: str) -> None:
+        """Allow nothing more."""
+        with self._turn:
+            self._why = self._why or why
+
+    def __repr__(self) -> str:
+        """Say where the learner stands."""
+        waiting = f", {self.waiting} rounds waiting" if self.waiting else ""
+        return f"<Journaled {self._inner!r}{waiting}>"
+
+
+def _records(first: int, pieces: Iterable[Rounds]) -> Iterator[Record]:
+    """Yield the records of a block, one at a time: a long one is not in memory twice."""
+    for piece in pieces:
+        first += piece.taken
+        yield Record(ROUNDS, first, piece.body())

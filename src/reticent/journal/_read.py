@@ -1,0 +1,122 @@
+"""Reading a journal without changing it, also while it is written: what it holds, and whether all of it is right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reticent._check import Array
+from reticent.losses import Loss
+
+from ._replay import START, read_facts, replayed, rounds_of
+from ._store import Store
+
+
+class Change(NamedTuple):
+    """A decision: `point` is in play after `rounds` rounds, and was on disk when `written` rounds were."""
+
+    rounds: int
+    written: int
+    point: Array
+
+
+class Reader:
+    """A journal as it was when it was opened for reading; a writer is not disturbed, nor waited for.
+
+    >>> import os, tempfile
+    >>> import reticent as rt
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.journal")
+    >>> plan = rt.plan_lazy(rt.Ball(dim=2), horizon=100, lipschitz=1.0, max_switches=20)
+    >>> with rt.Journal(path) as journal:
+    ...     trace = journal.start(plan, rt.Linear(), seed=1).observe_many(np.tile([0.6, 0.8], (50, 1)))
+    >>> with Reader(path) as reader:
+    ...     reader.rounds, reader.verify().rounds, len(list(reader.changes())) == 1 + trace.switches
+    (50, 50, True)
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open the file for reading."""
+        self.path = os.fspath(path)
+        self._store = Store(os.path.realpath(path), write=False)
+        try:
+            self._store.snapshot()
+            if self._store.new or not self._store.head.records:
+                raise ValueError(f"no learner was started in {self.path}; there is nothing to read")
+            number, first = next(self._store.records())
+            if number != 1 or first.kind != START:
+                raise ValueError(f"{self.path} is damaged: it does not begin with a learner")
+            self.facts: dict[str, Any] = read_facts(first.body)
+        except BaseException:
+            self._store.close()
+            raise
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds on disk."""
+        return self._store.head.rounds
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return self._store.head.records
+
+    @property
+    def seal(self) -> str:
+        """The last link of the chain: whoever knows it can tell whether the journal was changed since."""
+        return self._store.head.digest.hex()
+
+    def changes(self) -> Iterator[Change]:
+        """Yield the decisions, the first included; every record is checked on the way."""
+        begun = int(self.facts["rounds"])
+        last = Change(begun, begun, self.facts["decision"])
+        yield last
+        for record, rounds in rounds_of(self._store):
+            for place, point in zip(rounds.places.tolist(), rounds.points, strict=True):
+                if not np.array_equal(point, last.point):
+                    last = Change(place, record.rounds, point)
+                    yield last
+
+    def spent(self, delta: float | None = None) -> float | None:
+        """Return the epsilon that the rounds on disk may have cost one of them; None if the plan claims none."""
+        plan = self.facts["plan"]
+        level = plan.delta if delta is None else delta
+        if level is None or not plan.private:
+            return None
+        return spent_after(plan, self.rounds, level)
+
+    def verify(self, loss: Loss | None = None) -> Any:
+        """Take in all rounds again from the first on; return the learner, or raise at the first thing that is wrong."""
+        return replayed(self._store, loss)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._store.close()
+
+    def __enter__(self) -> Reader:
+        """Return the reader, which is closed at the end of the block."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the file."""
+        self.close()
+
+
+def spent_after(plan: Any, rounds: int, delta: float) -> float:
+    """Return the epsilon that so many rounds of a private plan may have cost one of them, as `learner.spent` does."""
+    from reticent.planning import Plan
+    from reticent.privacy import account, spent
+
+    if not isinstance(plan, Plan):
+        return float(plan.account(rounds).epsilon(delta))
+    found, epoch = 0.0, 0
+    while plan.horizon is None:
+        now = plan.epoch(epoch)
+        assert now.horizon is not None
+        if rounds < now.horizon:
+            return max(found, float(spent(now, rounds).epsilon(delta)))
+        found = max(found, float(account(now).epsilon(delta)))
+        rounds, epoch = rounds - now.horizon, epoch + 1
+    return float(spent(plan, rounds).epsilon(delta))

@@ -1,0 +1,228 @@
+"""The file of a journal: an SQLite database of records, each chained to the one before by a hash."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reticent._saving._write import OWNER_ONLY, sync_folder
+
+from ._lock import Head
+
+VERSION = 1
+"""The version of the format."""
+_MARK = 0x52544A4C  # "RTJL", where SQLite keeps what kind of application a file belongs to
+_PIECE = 1 << 26  # bytes of a state in one row: SQLite's rows end at a gigabyte
+_LOG_PAGES = 4000  # of the write-ahead log before it is folded into the database: 16 megabytes
+_EMPTY = Head(0, 0, bytes(32))
+_TABLES = (
+    "CREATE TABLE records (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, rounds INTEGER NOT NULL, "
+    "body BLOB NOT NULL, digest BLOB NOT NULL)",
+    "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), records INTEGER, rounds INTEGER, digest BLOB)",
+    "CREATE TABLE states (number INTEGER, part INTEGER, body BLOB NOT NULL, PRIMARY KEY (number, part))",
+    "INSERT INTO head VALUES (1, 0, 0, zeroblob(32))",
+)
+
+
+class Record(NamedTuple):
+    """One entry: what kind, how many rounds there are with it, and its content."""
+
+    kind: str
+    rounds: int
+    body: bytes
+
+
+class Store:
+    """The database of a journal, open for writing or for reading.
+
+    What is written together is committed together, and is on the disk when `append` returns.
+    """
+
+    def __init__(self, path: str, *, write: bool) -> None:
+        self.path = path
+        self._connection = _connect(path, write)
+        try:
+            self._begin(write)
+        except BaseException:
+            self._connection.close()
+            raise
+        self.head = _EMPTY if self.new else self._head()
+
+    def _begin(self, write: bool) -> None:
+        self._check_kind()
+        self.new = not self._version
+        if not write:
+            return
+        self._run("PRAGMA synchronous = FULL")
+        self._run("PRAGMA fullfsync = 1")  # where a plain sync may stop at the memory of the disk (macOS)
+        if self.new:
+            self._run(f"PRAGMA application_id = {_MARK}")
+        # The write-ahead log gets the mode of the database: for its owner only.
+        self._run("PRAGMA journal_mode = WAL")
+        self._run(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+
+    def _check_kind(self) -> None:
+        mark = self._run("PRAGMA application_id")[0][0]
+        version = self._version = self._run("PRAGMA user_version")[0][0]
+        empty = not self._run("SELECT 1 FROM sqlite_master")
+        if mark != _MARK and not (mark == 0 and empty):
+            raise ValueError(f"{self.path} is a database, but not a journal of reticent; give another path")
+        if version > VERSION:
+            raise ValueError(
+                f"{self.path} has version {version} of the format of journals, and this reticent reads up to {VERSION}"
+                "; update reticent"
+            )
+
+    def _run(self, statement: str, *values: Any) -> list[Any]:
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise told(self.path, error) from error
+
+    def _head(self) -> Head:
+        rows = self._run("SELECT records, rounds, digest FROM head WHERE one = 1")
+        if len(rows) != 1 or [type(part) for part in rows[0]] != [int, int, bytes]:
+            raise ValueError(damaged(self.path, "it does not say how far it has come"))
+        return Head(*rows[0])
+
+    def append(self, records: Iterable[Record], state: bytes | None = None) -> None:
+        """Write records in one transaction, with the state after the last of them in the place of others, if given."""
+        head = self.head
+        self._run("BEGIN IMMEDIATE")
+        try:
+            if self.new:
+                for statement in _TABLES:
+                    self._run(statement)
+                self._run(f"PRAGMA user_version = {VERSION}")
+            for record in records:
+                head = _linked(head, record)
+                row = (head.records, record.kind, record.rounds, record.body, head.digest)
+                self._run("INSERT INTO records VALUES (?, ?, ?, ?, ?)", *row)
+            if state is not None:
+                self._keep(head.records, state)
+            self._run("UPDATE head SET records = ?, rounds = ?, digest = ?", *head)
+            self._run("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._connection.rollback()
+            raise
+        self.head, self.new = head, False
+
+    def _keep(self, number: int, state: bytes) -> None:
+        # The first state stays, for whoever wants to check the journal from its beginning.
+        self._run("DELETE FROM states WHERE number > 1")
+        for part, start in enumerate(range(0, len(state), _PIECE)):
+            self._run("INSERT INTO states VALUES (?, ?, ?)", number, part, state[start : start + _PIECE])
+
+    def records(self) -> Iterator[tuple[int, Record]]:
+        """Yield the records with their numbers, each checked against the chain, and the last against the head."""
+        head = _EMPTY
+        with closing(self._connection.cursor()) as cursor:
+            try:
+                rows = cursor.execute("SELECT number, kind, rounds, body, digest FROM records ORDER BY number")
+                for number, *parts, digest in rows:
+                    if [type(part) for part in parts] != [str, int, bytes]:
+                        raise ValueError(damaged(self.path, f"record {number} is not one"))
+                    record = Record(*parts)
+                    head = _linked(head, record)
+                    if number != head.records or digest != head.digest:
+                        raise ValueError(damaged(self.path, f"record {head.records} was changed, or is missing"))
+                    yield number, record
+            except sqlite3.Error as error:
+                raise told(self.path, error) from error
+        if head != self.head:
+            raise ValueError(
+                damaged(self.path, f"{self.head.records} records were written, and {head.records} are there")
+            )
+
+    def link(self, number: int) -> bytes:
+        """Return the link of the chain at a record."""
+        rows = self._run("SELECT digest FROM records WHERE number = ?", number)
+        return rows[0][0] if rows else b""
+
+    def state(self, number: int) -> bytes:
+        """Return the state kept with a record."""
+        return b"".join(row[0] for row in self._run("SELECT body FROM states WHERE number = ? ORDER BY part", number))
+
+    def latest_state(self) -> int:
+        """Return the number of the last record that a state was kept with; 0 if there is none."""
+        return int(self._run("SELECT max(number) FROM states")[0][0] or 0)
+
+    def snapshot(self) -> None:
+        """Read the journal as it is now from here on, whatever is written meanwhile."""
+        self._run("BEGIN")
+        if not self.new:
+            self.head = self._head()
+
+    def close(self) -> None:
+        """Close the file."""
+        try:
+            self._connection.close()
+        except sqlite3.Error as error:
+            raise told(self.path, error) from error
+
+
+def _linked(head: Head, record: Record) -> Head:
+    digest = hashlib.sha256(head.digest)
+    number = head.records + 1
+    digest.update(f"{number} {record.kind} {record.rounds} {len(record.body)}\n".encode())
+    digest.update(record.body)
+    return Head(number, record.rounds, digest.digest())
+
+
+def _connect(path: str, write: bool) -> sqlite3.Connection:
+    place = Path(path)
+    if write and not place.exists():
+        os.close(os.open(place, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
+        sync_folder(place.parent)
+    elif write and place.is_file() and place.stat().st_size == 0:
+        place.chmod(OWNER_ONLY)
+    elif not place.is_file():
+        problem = errno.EISDIR if place.is_dir() else errno.ENOENT
+        raise OSError(problem, f"there is no journal ({os.strerror(problem).lower()})", path)
+    how = "rw" if write else "ro"
+    if not write and not os.path.exists(f"{path}-wal") and not os.access(place.parent, os.W_OK):
+        how = "ro&immutable=1"  # nobody writes, and a folder that cannot be written to has no room for shared memory
+    address = f"{place.absolute().as_uri()}?mode={how}"
+    try:
+        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=5.0)
+    except sqlite3.Error as error:
+        raise told(path, error) from error
+
+
+def damaged(path: str, what: str) -> str:
+    """Say that a journal is damaged."""
+    return f"{path} is damaged: {what}; nothing was recovered, take a copy that is whole"
+
+
+_REASONS = {
+    "SQLITE_FULL": (errno.ENOSPC, "the disk is full"),
+    "SQLITE_READONLY": (errno.EROFS, "it cannot be written to"),
+    "SQLITE_CANTOPEN": (errno.EACCES, "it, or a file beside it, cannot be opened"),
+    "SQLITE_BUSY": (errno.EBUSY, "another program holds it"),
+    "SQLITE_PERM": (errno.EACCES, "permission is denied"),
+}
+
+
+def told(path: str, error: sqlite3.Error) -> Exception:
+    """Return what to raise for an error of SQLite."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_FORMAT")) or isinstance(error, sqlite3.InterfaceError):
+        return ValueError(damaged(path, f"SQLite says {error}"))
+    if name.startswith("SQLITE_NOTADB"):
+        return ValueError(
+            f"{path} is not a journal of reticent, or its beginning is damaged; give another path, or a copy that is "
+            "whole"
+        )
+    if name.startswith(("SQLITE_ERROR", "SQLITE_SCHEMA", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH")):
+        return ValueError(damaged(path, f"its tables are not those of a journal ({error})"))
+    for start, (number, words) in _REASONS.items():
+        if name.startswith(start):
+            return OSError(number, f"the journal could not be used: {words}", path)
+    return OSError(errno.EIO, f"the journal could not be used: {error}", path)
