@@ -3,11 +3,14 @@
 from reticent import privacy
 from reticent._errors import WorkLimitError
 from reticent._random import generator
+from reticent._saving import load
 from reticent.domains import Ball, Box, Experts, Interval, Polytope, Simplex
 from reticent.gibbs import Draw, Gibbs
+from reticent.journal import Journal
 from reticent.learners import PCOMW, Trace, make
 from reticent.losses import Absolute, Custom, Hinge, Huber, Linear, Logistic, Pinball, Squared
 from reticent.planning import Plan, best_plan, compare_plans, plan_lazy, plan_private, theorem_lazy, theorem_private
+from reticent.trackers import PrivateMean, PrivateQuantile
 
 __all__ = [
     "PCOMW",
@@ -21,11 +24,14 @@ __all__ = [
     "Hinge",
     "Huber",
     "Interval",
+    "Journal",
     "Linear",
     "Logistic",
     "Pinball",
     "Plan",
     "Polytope",
+    "PrivateMean",
+    "PrivateQuantile",
     "Simplex",
     "Squared",
     "Trace",
@@ -33,6 +39,7 @@ __all__ = [
     "best_plan",
     "compare_plans",
     "generator",
+    "load",
     "make",
     "plan_lazy",
     "plan_private",

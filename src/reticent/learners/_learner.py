@@ -107,6 +107,10 @@ class Learner(ABC):
         It holds at a time that is fixed in advance (docs/theory.md, Q7).
         """
 
+    def dp_event(self) -> Any:
+        """Return an event of dp_accounting that bounds what the whole run reveals, for composing with others."""
+        return self.plan.dp_event()
+
     def _level(self, delta: float | None) -> float:
         level = self.plan.delta if delta is None else delta
         if level is None:

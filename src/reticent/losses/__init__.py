@@ -3,6 +3,9 @@
 from reticent.losses._absolute import Absolute
 from reticent.losses._base import Loss
 from reticent.losses._custom import Custom, Objects
+from reticent.losses._differentiated import Differentiated
+from reticent.losses._from_jax import from_jax
+from reticent.losses._from_torch import from_torch
 from reticent.losses._glm import GeneralisedLinear
 from reticent.losses._hinge import Hinge
 from reticent.losses._huber import Huber
@@ -15,6 +18,7 @@ from reticent.losses._squared import Squared
 __all__ = [
     "Absolute",
     "Custom",
+    "Differentiated",
     "GeneralisedLinear",
     "Hinge",
     "Huber",
@@ -25,4 +29,6 @@ __all__ = [
     "Pinball",
     "Rows",
     "Squared",
+    "from_jax",
+    "from_torch",
 ]

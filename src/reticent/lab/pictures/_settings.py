@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from reticent.lab._study import Study
@@ -54,7 +54,8 @@ def settings(study: Study, found: Sequence[Group]) -> list[Setting]:
             alike = _within(alike, limit, limits)
         if alike:
             result.append(Setting(epsilon, limit, alike, free))
-    return result
+    # Where no plan meets both, they were asked for apart: some plans are private, others change rarely.
+    return result or settings(replace(study, goal={**study.goal, "max_switches": None}), found)
 
 
 def limits_of(study: Study) -> list[float]:

@@ -1,0 +1,162 @@
+"""A private classifier of two classes: logistic regression, learned in one pass."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
+
+from reticent._check import Array
+from reticent.estimators.sklearn._online import PrivateOnline
+from reticent.losses import Logistic, Loss
+
+
+class PrivateOnlineClassifier(ClassifierMixin, PrivateOnline):  # type: ignore[misc]
+    """Logistic regression for two classes, (epsilon, delta)-private in every row, learned in one pass.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What fitting may reveal of any one row, its label included. Every call of `fit` spends it anew on its rows.
+    horizon : int or None
+        The most rows that may come. None: in `fit` the number of rows, which is taken as public; in `partial_fit`
+        epochs of doubling length, for a stream of unknown length. Rows that come after `fit` are learned in epochs of
+        their own: a row lies in one of them, so epsilon does not add up, unless a row is given twice.
+    bounds : (low, high)
+        Public bounds of the features, numbers or a vector each; values beyond are cut off. They must not be computed
+        from the data.
+    radius : float
+        The longest vector of weights, for rows (intercept included) scaled to a length of at most 1: how far the log
+        odds may go. The noise that privacy asks for is in proportion to it.
+    fit_intercept : bool
+        Whether there is a constant term.
+    average : bool
+        Whether predictions use the mean of all decisions so far, which costs no privacy and is steadier (the
+        guarantee on the loss of rows of one law is for it), or the last decision.
+    classes : two labels or None
+        The labels that may come, public. None: `fit` takes those that occur, and that they do is not protected.
+    random_state : None, int, RandomState or Generator
+        None is a cryptographic generator, as privacy needs; anything else is for tests and experiments.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the weights on the features as they come (cut off at the bounds); private, may be published.
+    classes_, n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+    learner_ : the learner, with its `plan`; its state is as secret as the data.
+
+    Weights of rows (`sample_weight`) are not supported: a row counts once, or its privacy would cost more. More than
+    two classes are not either; `OneVsRestClassifier` around this one spends epsilon once for each class.
+
+    >>> import numpy as np
+    >>> from reticent.estimators.sklearn import PrivateOnlineClassifier
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(5000, 2))
+    >>> y = np.where(X[:, 0] > X[:, 1], "yes", "no")
+    >>> model = PrivateOnlineClassifier(epsilon=3.0, bounds=(-1.0, 1.0), classes=("no", "yes"), random_state=1)
+    >>> model.fit(X, y).score(X, y) > 0.9, model.spent() <= 3.0
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        horizon: int | None = None,
+        bounds: Any = (-1.0, 1.0),
+        radius: float = 4.0,
+        fit_intercept: bool = True,
+        average: bool = True,
+        classes: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.horizon = horizon
+        self.bounds = bounds
+        self.radius = radius
+        self.fit_intercept = fit_intercept
+        self.average = average
+        self.classes = classes
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything, and learn from the rows in one pass, in their order."""
+        X, y = self._checked(X, y, first=True)
+        check_classification_targets(y)
+        self.classes_ = self._two(unique_labels(y) if self.classes is None else self.classes, y)
+        signs = self._signs(y)
+        self._start(len(X))
+        return self._learn(X, signs)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from more rows, in their order; `classes` must be known at the first call, here or at construction."""
+        first = not hasattr(self, "learner_")
+        X, y = self._checked(X, y, first=first)
+        check_classification_targets(y)
+        given = self.classes if classes is None else classes
+        if first and given is None:
+            raise ValueError("classes must be passed on the first call to partial_fit, got None; give the two labels")
+        if given is not None:
+            two = self._two(given, y)
+            if not first and not np.array_equal(two, self.classes_):
+                raise ValueError(f"classes must be {self.classes_} as in the first call, got {given!r}")
+            self.classes_ = two
+        signs = self._signs(y)
+        if first:
+            self._start(None)
+        return self._learn(X, signs)
+
+    def _two(self, classes: Any, y: Any) -> NDArray[Any]:
+        found = np.unique(np.asarray(classes))
+        if found.size > 2:
+            kind = type_of_target(y, input_name="y")
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{kind if kind != 'binary' else 'multiclass'}, with the classes {found}; OneVsRestClassifier makes a "
+                "model for each class, at the price of epsilon for each"
+            )
+        if found.size < 2:
+            raise ValueError(
+                f"y must hold two classes, got the one class {found}; if the other may come later, give both as classes"
+            )
+        return found
+
+    def _signs(self, y: NDArray[Any]) -> Array:
+        known = np.isin(y, self.classes_)
+        if not known.all():
+            raise ValueError(f"y must hold the labels {self.classes_} only, got {y[~known].tolist()[0]!r}")
+        return np.where(y == self.classes_[1], 1.0, -1.0)
+
+    def _chosen(self) -> tuple[Loss, float]:
+        return Logistic(), 1.0
+
+    def _set_weights(self, coef: Array, intercept: float) -> None:
+        self.coef_, self.intercept_ = coef[None], np.array([intercept])
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return the log odds of the second class for each row."""
+        return self._margins(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the likelier class of each row."""
+        margins = self._margins(X)
+        labels: NDArray[Any] = self.classes_[(margins > 0).astype(int)]
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return the probability of each class for each row."""
+        from scipy.special import expit
+
+        margins = self._margins(X)
+        return np.column_stack([expit(-margins), expit(margins)])
+
+    def __sklearn_tags__(self) -> Any:
+        """Say what is different here, for scikit-learn's own checks."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False  # one loss, of a label with two values
+        # Nothing private is good on the few hundred rows that the checks have, at an epsilon of 1.
+        tags.classifier_tags.poor_score = True
+        return tags

@@ -1,0 +1,119 @@
+"""What the classifier and the regressor share: one private pass over rows, and the mean of what was published."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from reticent._check import Array, positive
+from reticent._random import Seed
+from reticent.domains import Ball
+from reticent.estimators.sklearn._scaling import Scaling, tell_if_beyond
+from reticent.learners import PCOMW
+from reticent.losses import Loss
+from reticent.planning import Plan, plan_private
+from reticent.privacy import account
+
+
+@lru_cache(maxsize=64)
+def _planned(domain: Ball, horizon: int | None, lipschitz: float, epsilon: float, delta: float) -> Plan:
+    # A search over parameters asks for the same plan again and again.
+    return plan_private(domain, horizon, lipschitz, epsilon, delta)
+
+
+class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
+    """A linear model whose weights are the decisions of P-COMW; the classifier and the regressor say on which loss."""
+
+    epsilon: float
+    delta: float
+    horizon: int | None
+    bounds: Any
+    radius: float
+    fit_intercept: bool
+    average: bool
+    random_state: Any
+    learner_: PCOMW
+
+    def spent(self, delta: float | None = None) -> float:
+        """Return the epsilon, at `delta` (that of the model unless given), that fitting may have cost any one row."""
+        check_is_fitted(self)
+        level = self.learner_.plan.delta if delta is None else delta
+        # A row lies in one run only.
+        return max([*(account(plan).epsilon(level) for plan in self._past), self.learner_.spent(level)])
+
+    def _checked(self, X: Any, y: Any, *, first: bool, **options: Any) -> tuple[Array, Any]:
+        checked: tuple[Array, Any] = validate_data(self, X, y, reset=first, dtype=np.float64, **options)
+        return checked
+
+    @abstractmethod
+    def _chosen(self) -> tuple[Loss, float]:
+        """Return the loss, of scaled targets, and its steepest slope for rows of length 1."""
+
+    def _start(self, rows: int | None) -> None:
+        """Start from nothing; `rows` is how many will come, where no horizon was given, or None if nobody knows."""
+        self._scaling = Scaling.of(self.bounds, self.n_features_in_, self.fit_intercept)
+        self._past: list[Plan] = []  # of runs that are over
+        self._rounds = 0
+        self._total = np.zeros(self._scaling.size)  # decisions, added up over rounds
+        self._run(rows if self.horizon is None else self.horizon)
+
+    def _run(self, horizon: int | None) -> None:
+        domain = Ball(self._scaling.size, radius=positive("radius", self.radius))
+        loss, slope = self._chosen()
+        plan = _planned(domain, horizon, slope, self.epsilon, self.delta)
+        # Runs of one model use one stream of random numbers.
+        seed = self.learner_._rng if self._rounds else _seed(self.random_state)
+        self.learner_ = PCOMW(plan, loss, seed, on_steep="clip")
+
+    def _learn(self, X: Array, targets: Array) -> Self:
+        """Take in rows in their order, and bring the weights up to date."""
+        plan, done = self.learner_.plan, self.learner_.rounds
+        if plan.horizon is not None and done + len(X) > plan.horizon:
+            if self.horizon is not None:
+                raise ValueError(
+                    f"{len(X)} more rows were given, but this model has seen {done} of the horizon={plan.horizon} that "
+                    "its privacy is certified for; give horizon= a public number with room for all rows, or None"
+                )
+            self._past.append(plan)
+            self._run(None)
+        tell_if_beyond("bounds", X, self._scaling.low, self._scaling.high)
+        trace = self.learner_.observe_many(self._scaling.rows(X), targets)
+        self._rounds += len(X)
+        self._total += np.diff([*trace.starts, len(X)]) @ trace.points
+        decision = self._total / self._rounds if self.average else self.learner_.decision
+        self._set_weights(*self._scaling.weights(decision))
+        return self
+
+    @abstractmethod
+    def _set_weights(self, coef: Array, intercept: float) -> None:
+        """Keep the weights of scaled columns for scaled targets."""
+
+    def _margins(self, X: Any) -> Array:
+        check_is_fitted(self)
+        rows = self._scaling.clip(validate_data(self, X, reset=False, dtype=np.float64))
+        margins: Array = rows @ np.ravel(self.coef_) + self.intercept_
+        return margins
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Say whether any row has been seen."""
+        return hasattr(self, "coef_")
+
+
+def _seed(random_state: Any) -> Seed:
+    """Return the seed of a learner: None stays None, a cryptographic generator, and not numpy's global one."""
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(np.iinfo(np.int32).max))
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    raise ValueError(
+        "random_state must be None (a cryptographic generator, as privacy needs), a whole number, or a generator of "
+        f"numpy, got {random_state!r}"
+    )

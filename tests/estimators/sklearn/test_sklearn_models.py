@@ -1,0 +1,240 @@
+"""The scikit-learn models: what they learn, what they promise, and what they say to a new user's mistakes."""
+
+import logging
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import reticent as rt
+from reticent._extras import MissingExtra
+from reticent.estimators.sklearn import PrivateOnlineClassifier, PrivateOnlineRegressor
+from reticent.privacy import account
+
+WEIGHTS = np.array([3.0, -2.0, 0.5])
+
+
+def rows(count, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform([0.0, -5.0, 100.0], [1.0, 5.0, 200.0], size=(count, 3))
+    margin = ((X - [0.5, 0.0, 150.0]) / [0.5, 5.0, 50.0]) @ WEIGHTS
+    return X, margin
+
+
+BOUNDS = ([0.0, -5.0, 100.0], [1.0, 5.0, 200.0])
+
+
+def labelled(count):
+    X, margin = rows(count)
+    return X, np.where(margin > 0, "yes", "no")
+
+
+def classifier(**options):
+    return PrivateOnlineClassifier(**{"epsilon": 3.0, "bounds": BOUNDS, "random_state": 0} | options)
+
+
+def regressor(loss="absolute", **options):
+    return PrivateOnlineRegressor(
+        loss, **{"epsilon": 3.0, "bounds": BOUNDS, "target_bounds": (-10.0, 10.0), "random_state": 0} | options
+    )
+
+
+def test_classifier_learns_and_keeps_its_promise():
+    X, y = labelled(4_000)
+    model = classifier().fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert list(model.classes_) == ["no", "yes"]
+    assert model.learner_.plan.epsilon == 3.0
+    assert model.learner_.plan.horizon == 4_000
+    assert 2.5 < model.spent() <= 3.0 < model.spent(1e-9)
+
+
+@pytest.mark.parametrize(("loss", "least"), [("absolute", 0.7), ("huber", 0.7), ("quantile", 0.7), ("squared", 0.0)])
+def test_regressor_learns(loss, least):
+    X, y = rows(4_000)
+    model = regressor(loss).fit(X, y)
+    assert model.score(X, y) > least
+    predictions = model.predict(X)
+    assert predictions.min() >= -10
+    assert predictions.max() <= 10
+    assert 0 < model.spent() <= 3.0
+
+
+def test_quantile_is_a_quantile():
+    X, y = rows(4_000)
+    noisy = y + np.random.default_rng(1).uniform(-3, 3, size=y.size)
+    shares = [np.mean(noisy <= regressor("quantile", quantile=q).fit(X, noisy).predict(X)) for q in (0.2, 0.8)]
+    assert shares[0] < 0.4 < 0.6 < shares[1]
+
+
+def test_weights_are_for_the_columns_as_they_come():
+    X, y = labelled(500)
+    model = classifier().fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_)
+    far = np.array([[9.0, -99.0, 0.0]])
+    np.testing.assert_allclose(model.decision_function(far), [[1.0, -5.0, 100.0]] @ model.coef_[0] + model.intercept_)
+
+
+def test_mean_of_decisions_is_that_of_the_learner():
+    X, y = labelled(300)
+    model = classifier(horizon=300, average=True).partial_fit(X[:100], y[:100], classes=["no", "yes"])
+    model.partial_fit(X[100:], y[100:])
+    signs = np.where(y == "yes", 1.0, -1.0)
+    learner = rt.PCOMW(model.learner_.plan, rt.Logistic(), seed=0, on_steep="clip")
+    decisions = learner.observe_many(model._scaling.rows(X), signs).decisions()
+    margins = model._scaling.rows(X) @ decisions.mean(axis=0)
+    np.testing.assert_allclose(model.decision_function(X), margins, atol=1e-12)
+    last = classifier(average=False).fit(X, y)
+    np.testing.assert_allclose(last.decision_function(X), model._scaling.rows(X) @ last.learner_.decision, atol=1e-12)
+
+
+def test_rows_are_never_longer_than_one():
+    X, _ = rows(50)
+    for intercept in (True, False):
+        model = classifier(fit_intercept=intercept).fit(X, labelled(50)[1])
+        lengths = np.linalg.norm(model._scaling.rows(10 * X - 5), axis=1)
+        assert lengths.max() <= 1 + 1e-12
+        assert model.learner_.plan.domain.dim == 3 + intercept
+
+
+def test_partial_fit_without_a_horizon_runs_epochs():
+    X, y = labelled(1_500)
+    model = classifier()
+    for part in np.array_split(np.arange(1_500), 7):
+        model.partial_fit(X[part], y[part], classes=["no", "yes"])
+    assert model.learner_.plan.horizon is None
+    assert model.learner_.epoch == 1
+
+
+def test_rows_after_fit_are_a_run_of_their_own():
+    X, y = labelled(400)
+    model = classifier().fit(X[:300], y[:300])
+    first, before = model.learner_.plan, model.spent()
+    model.partial_fit(X[300:], y[300:])
+    assert model.learner_.plan.horizon is None
+    assert model.spent() == before == account(first).epsilon(1e-6)
+    twice = [classifier().fit(X[:300], y[:300]).partial_fit(X[300:], y[300:]).coef_ for _ in range(2)]
+    np.testing.assert_array_equal(*twice)
+
+
+def test_horizon_is_kept():
+    X, y = labelled(100)
+    with pytest.raises(ValueError, match="100 more rows were given, but this model has seen 0 of the horizon=60"):
+        classifier(horizon=60).fit(X, y)
+    model = classifier(horizon=60).fit(X[:50], y[:50])
+    with pytest.raises(ValueError, match="has seen 50 of the horizon=60"):
+        model.partial_fit(X[:20], y[:20])
+    assert model.partial_fit(X[50:60], y[50:60]).learner_.rounds == 60
+
+
+def test_randomness_is_cryptographic_unless_asked():
+    X, y = labelled(200)
+    free = [classifier(random_state=None).fit(X, y).coef_ for _ in range(2)]
+    assert not np.array_equal(*free)
+    for state in (7, np.int64(7)):
+        same = [classifier(random_state=state).fit(X, y).coef_ for _ in range(2)]
+        np.testing.assert_array_equal(*same)
+    fixed = [classifier(random_state=np.random.RandomState(3)).fit(X, y).coef_ for _ in range(2)]
+    np.testing.assert_array_equal(*fixed)
+    with pytest.raises(ValueError, match=r"random_state must be None \(a cryptographic"):
+        classifier(random_state="now").fit(X, y)
+
+
+def test_pipeline_search_and_pickle():
+    X, y = labelled(300)
+    halves = make_pipeline(FunctionTransformer(lambda X: X / 2), classifier(bounds=tuple(np.array(BOUNDS) / 2)))
+    assert halves.fit(X, y).predict(X).shape == (300,)
+    search = GridSearchCV(classifier(), {"radius": [1.0, 4.0]}, cv=2).fit(X, y)
+    assert search.best_estimator_.learner_.plan.horizon == 300
+    assert cross_val_score(regressor("huber"), X, rows(300)[1], cv=2).shape == (2,)
+    model = classifier().fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert not hasattr(clone(model), "learner_")
+
+
+def test_many_classes_through_one_against_the_rest():
+    X, margin = rows(300)
+    y = np.digitize(margin, [-1.0, 1.0])
+    with pytest.raises(ValueError, match=r"Only binary .* multiclass, with the classes \[0 1 2\]; OneVsRestClassifier"):
+        classifier().fit(X, y)
+    assert OneVsRestClassifier(classifier()).fit(X, y).predict(X).shape == (300,)
+
+
+def test_labels_outside_the_set():
+    X, y = labelled(100)
+    with pytest.raises(ValueError, match="classes must be passed on the first call to partial_fit"):
+        classifier().partial_fit(X, y)
+    model = classifier(classes=("no", "yes")).partial_fit(X[:1], y[:1])
+    before = model.learner_.rounds
+    with pytest.raises(ValueError, match=r"y must hold the labels \['no' 'yes'\] only, got 'maybe'"):
+        model.partial_fit(X[:2], ["yes", "maybe"])
+    with pytest.raises(ValueError, match=r"classes must be .* as in the first call"):
+        model.partial_fit(X[:1], y[:1], classes=["a", "b"])
+    assert model.learner_.rounds == before
+    with pytest.raises(ValueError, match="two classes, got the one class"):
+        classifier().fit(X, ["yes"] * 100)
+    assert classifier(classes=("no", "yes")).fit(X, ["yes"] * 100).predict(X).shape == (100,)
+    with pytest.raises(NotFittedError):
+        classifier().predict(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"bounds": 3.0}, r"bounds must be public bounds \(low, high\)"),
+        ({"bounds": (0.0, [1.0, 2.0])}, "a vector of 3 numbers"),
+        ({"bounds": (1.0, 0.0)}, "with low below high"),
+        ({"bounds": (0.0, np.inf)}, "bounds must be from -1e100 to 1e100"),
+        ({"radius": 0.0}, "radius must be greater than 0"),
+        ({"epsilon": 0.0}, "epsilon must be"),
+        ({"epsilon": None}, "epsilon must be"),
+        ({"delta": None}, "delta must be"),
+        ({"delta": 1.5}, "delta must be"),
+        ({"horizon": 0}, "horizon must be"),
+        ({"target_bounds": (2.0, 1.0)}, "target_bounds must be from -1e100 to 1e100, with low below high"),
+        ({"target_bounds": None}, "target_bounds must be public bounds"),
+        ({"loss": "cubic"}, "loss must be one of 'absolute'"),
+        ({"loss": "huber", "width": 0.0}, "width must be greater than 0"),
+        ({"loss": "quantile", "quantile": 1.0}, "strictly between 0 and 1"),
+    ],
+)
+def test_bad_settings_are_refused(options, words):
+    X, y = rows(30)
+    with pytest.raises(ValueError, match=words):
+        regressor(**options).fit(X, y)
+
+
+def test_weights_of_rows_are_refused():
+    X, y = labelled(30)
+    with pytest.raises(TypeError, match="sample_weight"):
+        classifier().fit(X, y, sample_weight=np.ones(30))
+
+
+def test_forgotten_bounds_are_told_in_the_log(caplog):
+    X, y = labelled(40)
+    with caplog.at_level(logging.WARNING, logger="reticent"):
+        classifier().fit(X, y)
+        assert not caplog.messages
+        classifier(bounds=(-1.0, 1.0)).fit(X, y)
+        assert "all 40 values of column 2 lie beyond bounds" in caplog.messages[0]
+        regressor().fit(X, np.full(40, 11.0))
+        assert "lie beyond target_bounds" in caplog.messages[1]
+
+
+def test_missing_scikit_learn_is_named(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("reticent.estimators.sklearn")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'reticent\[sklearn\]'"):
+        import reticent.estimators.sklearn  # noqa: F401
