@@ -90,6 +90,39 @@ def test_mistakes_get_one_sentence_and_code_2(command, made, tmp_path, capsys):
         assert told.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("end", ["", "-wal", "-lock"])
+def test_a_journal_is_not_exported_over_itself(end, tmp_path, capsys):
+    path = tmp_path / "journal"
+    with rt.Journal(path) as journal:
+        learner = journal.start(rt.plan_lazy(rt.Ball(2), 100, 1.0, max_switches=20), rt.Linear(), seed=1)
+        learner.observe_many(ROWS[:5])
+        link = tmp_path / "link"
+        link.symlink_to(f"{path}{end}")
+        for output in (f"{path}{end}", str(link)):
+            assert main(["journal", "export", str(path), "--output", output]) == 2
+            assert "path must not be that of the journal itself" in capsys.readouterr().err
+        learner.observe_many(ROWS[5:9])
+    assert main(["journal", "verify", str(path)]) == 0
+
+
+def test_an_export_that_fails_leaves_the_old_one(made, tmp_path, monkeypatch, capsys):
+    from reticent.journal import Reader
+
+    output = tmp_path / "decisions.csv"
+    output.write_text("old")
+    honest = Reader.changes
+
+    def broken(self):
+        yield next(honest(self))
+        raise ValueError("it is damaged")
+
+    monkeypatch.setattr(Reader, "changes", broken)
+    assert main(["journal", "export", str(made[0]), "--output", str(output)]) == 2
+    assert "it is damaged" in capsys.readouterr().err
+    assert output.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["decisions.csv"]
+
+
 def test_reading_goes_on_beside_a_writer(made, tmp_path, capsys):
     path = tmp_path / "journal"
     with rt.Journal(path) as journal:

@@ -89,7 +89,7 @@ def test_a_report_of_what_is_no_study_says_so(text, said, tmp_path, capsys):
 def test_a_report_does_not_replace_its_study(tmp_path, capsys):
     path = Study("empty", "run", {"name": "none"}, {}, []).save(tmp_path / "study.json")
     assert main(["report", str(path), "-o", str(path)]) == 2
-    assert "must not replace the study" in capsys.readouterr().err
+    assert "must not be the file that is read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(), 141)])

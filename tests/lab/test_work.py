@@ -204,3 +204,13 @@ def test_control_c_keeps_what_is_finished_and_ends_at_once(tmp_path):
     assert process.returncode == 130
     assert time.monotonic() - begin < 20
     assert len(list(Path(tmp_path).glob("*.json"))) == 3
+
+
+def test_an_edited_result_is_made_again(tmp_path):
+    run_all(Work(), TASKS[:1], jobs=1, cache=tmp_path)
+    (path,) = tmp_path.glob("*.json")
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"result": []}))
+    work = Work()
+    assert run_all(work, TASKS[:1], jobs=1, cache=tmp_path) == RESULTS[:1]
+    assert work.calls == [0]

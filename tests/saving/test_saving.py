@@ -260,3 +260,16 @@ def test_the_same_state_has_the_same_bytes(data):
     assert isinstance(again, Learner)
     assert pack_learner(again) == data
     assert hashlib.sha256(data[:-32]).digest() == data[-32:]
+
+
+def test_a_folder_that_cannot_be_synced_is_told_apart_from_nothing_saved(tmp_path, monkeypatch):
+    from reticent._saving import _write
+
+    def failing(folder):
+        raise OSError(5, "input/output error")
+
+    monkeypatch.setattr(_write, "sync_folder", failing)
+    learner = rt.make(rt.plan_lazy(rt.Ball(2), 100, 1.0, max_switches=20), rt.Linear(), seed=1)
+    with pytest.raises(OSError, match="the file is in its place, but might not be after a power cut"):
+        learner.save(tmp_path / "state")
+    assert rt.load(os.fsencode(tmp_path / "state")).rounds == 0

@@ -34,7 +34,8 @@ def load(path: str | os.PathLike[str], loss: Loss | None = None) -> Learner:
     >>> rt.load(path).rounds
     1
     """
-    return unpack_learner(Path(path).read_bytes(), os.fspath(path), loss)
+    name = os.fsdecode(path)
+    return unpack_learner(Path(name).read_bytes(), name, loss)
 
 
 def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:

@@ -9,14 +9,18 @@ from contextlib import suppress
 from pathlib import Path
 
 OWNER_ONLY = 0o600
+ENDS = ("", "-wal", "-shm", "-lock")
+"""What the names of the files of a journal end with."""
+_DATABASE = b"SQLite format 3\0"
 
 
-def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview]) -> None:
-    """Write a file beside its place, bring it to the disk, and put it in its place at once."""
-    place = Path(os.path.realpath(path))
+def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview], *, mode: int = OWNER_ONLY) -> None:
+    """Write a file beside its place, bring it to the disk, and put it in its place at once; never over a journal."""
+    place = Path(os.path.realpath(os.fsdecode(path)))
+    _check_place(place, os.fsdecode(path))
     fresh = place.with_name(f".{place.name}.{secrets.token_hex(6)}")
     try:
-        made = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+        made = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             with open(made, "wb") as file:
                 for piece in pieces:
@@ -28,9 +32,27 @@ def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview
             with suppress(FileNotFoundError):
                 os.unlink(fresh)
             raise
+    except OSError as error:
+        raise type(error)(error.errno, f"nothing was saved: {error.strerror}", os.fsdecode(path)) from error
+    try:
         sync_folder(place.parent)
     except OSError as error:
-        raise type(error)(error.errno, f"nothing was saved: {error.strerror}", os.fspath(path)) from error
+        told = f"the file is in its place, but might not be after a power cut: {error.strerror}"
+        raise type(error)(error.errno, told, os.fsdecode(path)) from error
+
+
+def _check_place(place: Path, given: str) -> None:
+    if place.exists() and not place.is_file() and not place.is_dir():
+        raise ValueError(f"path must be that of a plain file, not of a pipe or device, got {given!r}")
+    for end in ENDS:
+        of = Path(str(place).removesuffix(end))
+        if str(place).endswith(end) and place.is_file() and of.is_file() and _is_database(of):
+            raise ValueError(f"path must not be that of a journal, or of a file beside it, got {given!r}; give another")
+
+
+def _is_database(place: Path) -> bool:
+    with open(place, "rb") as file:
+        return file.read(len(_DATABASE)) == _DATABASE
 
 
 def sync_folder(folder: Path) -> None:

@@ -84,11 +84,13 @@ def compare(
 
     Regret, losses and accuracy are computed from the data: they are not private, and neither is this comparison.
     """
-    from reticent.cli._compare_source import Columns, stream_of
+    from reticent.cli._compare_source import Columns, ground_of
     from reticent.cli._contest import describe, enter, facts, show, study_of
+    from reticent.cli._outputs import check_outputs
     from reticent.cli._show import busy, out, print_json, say
     from reticent.lab import hindsight
 
+    check_outputs(stream, save=save, report=report, picture=picture)
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
     if not patience > 0:
@@ -103,15 +105,19 @@ def compare(
     _, small = options.claim(epsilons[0] if epsilons else None, delta)
     columns = Columns(features, target, intercept, bounds, positive, separator, no_header)
     most = None if rounds is None else count_of(rounds, "rounds")
-    found = stream_of(stream, columns, bad_rows, loss, domain, lipschitz, most)
+    found = ground_of(stream, columns, bad_rows, loss, domain, lipschitz, most, bool(epsilons))
+    for note in found.notes:
+        say(note)
     with busy("planning"):
         field = enter(found, epsilons, small, switches, neighbors, adversary, systems)
     with busy("looking for the best fixed decision in hindsight"):
-        best = hindsight(found)
+        best = hindsight(found.stream)
     contest = field.contest(best)
     interrupted = _go(contest, seeds, patience, workers, json)
     study = study_of(field, contest, options.words(context))
-    if save is not None:
+    if not study.runs and (save or report or picture):
+        say("no run was finished, so nothing is saved or drawn")
+    elif save is not None:
         say(f"Study: {study.save(save)}")
     if json:
         print_json(facts(field, contest))

@@ -53,7 +53,16 @@ class Pass:
             yield from source.again()
 
 
-def stream_of(
+@dataclass(frozen=True)
+class Ground:
+    """A stream to compare on, what has to be known of it, and how many of its rounds are scaled down."""
+
+    stream: Stream
+    notes: tuple[str, ...] = ()
+    steep: int = 0
+
+
+def ground_of(
     source: str,
     columns: Columns,
     bad_rows: str,
@@ -61,11 +70,12 @@ def stream_of(
     domain: str | None,
     lipschitz: float | None,
     rounds: int | None,
-) -> Stream:
+    private: bool,
+) -> Ground:
     """Return the stream to compare on: its first `rounds` rounds, or all."""
     from contextlib import closing
 
-    from reticent.cli._run_source import file_problem, stream_problem
+    from reticent.cli._run_source import SKIPPING, file_problem, scaled_down, stream_problem
     from reticent.cli._specs import choice_of
     from reticent.lab.files import Layout
 
@@ -76,7 +86,7 @@ def stream_of(
         if domain is not None or lipschitz is not None:
             raise ValueError(f"{source} has its own domain and slope; leave --domain and --lipschitz out")
         stream = stream_problem(source, domain, loss, lipschitz).stream(0)
-        return stream if rounds is None else stream.head(rounds)
+        return Ground(stream if rounds is None else stream.head(rounds))
     if flows(source):
         raise ValueError(f"a comparison reads its rounds many times, and {source!r} can be read once; give a file")
     with closing(_open(source, columns, skip)) as file:
@@ -88,7 +98,10 @@ def stream_of(
             raise ValueError(f"{source} has no rows to compare on")
         if rounds is not None and rounds > count:
             raise ValueError(f"rounds must be at most {count:,}, all that {source} has, got {rounds:,}")
-        return replace(problem.stream(rounds or count), pieces=Pass(source, columns, loss, skip))
+        stream = replace(problem.stream(rounds or count), pieces=Pass(source, columns, loss, skip))
+    steep = 0 if problem.certain else sum(int(problem.steep(block)[0].sum()) for block in stream.blocks())
+    notes = problem.notes + ([SKIPPING] if skip and private else [])
+    return Ground(stream, (*notes, *scaled_down(steep, stream.rounds, stream.lipschitz)), steep)
 
 
 def _open(path: str, columns: Columns, skip: bool) -> FileSource:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reticent.cli._goal import LAZY, PCOMW, exact, goal_of
 
 if TYPE_CHECKING:
+    from reticent.cli._compare_source import Ground
     from reticent.lab import Best, Study
     from reticent.lab._compare import Contest, Entry
     from reticent.lab.pictures._groups import Spread
@@ -33,12 +34,17 @@ DESCENT, HEDGE = "online gradient descent", "multiplicative weights (Hedge)"
 class Field:
     """Who takes part: entries of every goal, baselines, and those that were asked for and cannot."""
 
-    stream: Stream
+    ground: Ground
     epsilons: tuple[float, ...]
     delta: float | None
     switches: tuple[int, ...]
     entries: list[Entry]
     refusals: list[Refusal]
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that all run on."""
+        return self.ground.stream
 
     def contest(self, best: Best) -> Contest:
         """Return the contest of all entries."""
@@ -48,7 +54,7 @@ class Field:
 
 
 def enter(
-    stream: Stream,
+    ground: Ground,
     epsilons: tuple[float, ...],
     delta: float | None,
     switches: tuple[int, ...],
@@ -61,6 +67,7 @@ def enter(
     from reticent.planning import NotApplicable
     from reticent.planning._systems import SYSTEMS
 
+    stream = ground.stream
     by_name = {system.name: system for system in SYSTEMS}
     size = stream.domain, stream.rounds, stream.lipschitz, stream.loss
     entries: list[Entry] = []
@@ -85,11 +92,14 @@ def enter(
             except NotApplicable as why:
                 if systems != "usual":
                     refusals.append((name, str(why), label(goal)))
+    if refusals and not entries:
+        reasons = "; ".join(dict.fromkeys(f"{name} {reason}" for name, reason, _ in refusals))
+        raise ValueError(f"none of the systems asked for can run: {reasons}; `reticent plan --all` shows which can")
     base = HEDGE if stream.domain.finite else DESCENT
     for most in (*(switches if base == DESCENT else ()), None):
         plan = by_name[base].answer(goal_of(*size, max_switches=most))
         entries.append(Entry(base, plan, "" if most is None else f"{most:,} switches"))
-    return Field(stream, epsilons, delta, switches, entries, refusals)
+    return Field(ground, epsilons, delta, switches, entries, refusals)
 
 
 def _wanted(goal: Goal, systems: str) -> Iterator[str]:
@@ -167,6 +177,7 @@ def results(contest: Contest) -> list[Row]:
 
 def show(field: Field, contest: Contest) -> None:
     """Print the table: the best of every goal stands out, and baselines without privacy are marked."""
+    from reticent.cli._run_source import scaled_down
     from reticent.cli._show import table
 
     found = results(contest)
@@ -202,6 +213,8 @@ def show(field: Field, contest: Contest) -> None:
         f"Mean and standard deviation over {seeds} seeds; regret against the best fixed decision in hindsight. "
         "Computed from the data: not private. Seconds: the fastest seed; a first run also compiles."
     )
+    if field.ground.steep:
+        caption += " " + scaled_down(field.ground.steep, stream.rounds, stream.lipschitz)[0] + "."
     table(heads, cells, title=title, caption=caption, left=(0, 1), bold=bold)
 
 
@@ -269,6 +282,9 @@ def facts(field: Field, contest: Contest) -> dict[str, Any]:
         "systems": [asdict(row) for row in results(contest)],
         "verdicts": describe(field, contest),
         "refusals": all_refusals(field, contest),
+        "notes": list(field.ground.notes),
+        "scaled_down_rounds": field.ground.steep,
+        "not_private": ["systems", "verdicts", "refusals", "notes", "scaled_down_rounds"],
     }
 
 
@@ -289,4 +305,5 @@ def study_of(field: Field, contest: Contest, command: str) -> Study:
         best=contest.best,
         refusals=all_refusals(field, contest),
         command=command,
+        notes=list(field.ground.notes),
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,23 +111,25 @@ def export(
 
     Of a private learner the decisions and their times may be published; everything else in a journal is secret.
     """
+    from reticent._saving._write import write_file
     from reticent.journal import Reader
 
     with Reader(path) as reader:
         if output is None:
-            _write(reader, sys.stdout)
+            sys.stdout.writelines(_lines(reader))
             return
-        with open(output, "w", newline="") as file:
-            count = _write(reader, file)
+        reader.refuse_own(output)
+        if output.exists() and not output.is_file():  # a pipe, or a device such as /dev/stdout
+            with open(output, "w", newline="") as file:
+                file.writelines(_lines(reader))
+        else:
+            write_file(output, (line.encode() for line in _lines(reader)), mode=0o666)
+        count = sum(1 for _ in reader.changes())
     say(f"{count:,} decisions written to {output}")
 
 
-def _write(reader: Any, file: Any) -> int:
-    rows = csv.writer(file, lineterminator="\n")
-    count = 0
-    for change in reader.changes():
-        if not count:
-            rows.writerow(["after_rounds", "written_after", *(f"x{i + 1}" for i in range(change.point.size))])
-        rows.writerow([change.rounds, change.written, *(repr(float(x)) for x in change.point)])
-        count += 1
-    return count
+def _lines(reader: Any) -> Iterator[str]:
+    for number, change in enumerate(reader.changes()):
+        if not number:
+            yield ",".join(["after_rounds", "written_after", *(f"x{i + 1}" for i in range(change.point.size))]) + "\n"
+        yield ",".join([str(change.rounds), str(change.written), *(repr(float(x)) for x in change.point)]) + "\n"

@@ -24,7 +24,11 @@ def main(argv: list[str] | None = None) -> int:
     reticent ...
     0
     """
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (until the process ends)
     try:
+        if sys.stdout is None:
+            raise ValueError("standard output is closed; send it to a file, or to /dev/null where nobody wants it")
         need("typer", "lab")
         need("rich", "lab")
         done = _run(sys.argv[1:] if argv is None else argv)
@@ -35,7 +39,10 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         return _unread()
     except (ValueError, OSError, MissingExtra, WorkLimitError) as error:
-        return _tell(f"error: {_sentence(error)}", USAGE)
+        return _tell(f"error: {sentence(error)}", USAGE)
+    except MemoryError as error:
+        size = f" ({sentence(error)})" if str(error) else ""
+        return _tell(f"error: there is not enough memory for this{size}; ask for less, or use a larger machine", USAGE)
     except Exception as error:
         message = _usage(error)
         if message is None:
@@ -74,7 +81,8 @@ def _usage(error: Exception) -> str | None:
     return f"{sentence}; `{where} --help` shows what there is"
 
 
-def _sentence(error: BaseException) -> str:
+def sentence(error: BaseException) -> str:
+    """Return what an error says, on one line."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror.lower()}"
     return " ".join(str(error).split()) or type(error).__name__

@@ -24,14 +24,17 @@ def report(
     json: options.Json = False,
 ) -> None:
     """Write one self-contained HTML file: goal, certificate in plain words, pictures, tables, how to repeat it."""
+    from reticent.cli._outputs import check_outputs
     from reticent.cli._show import print_json, say
     from reticent.lab import Study
     from reticent.lab.report import write_report
 
     target = study.with_suffix(".html") if output is None else output
-    if target.resolve() == study.resolve():
-        raise ValueError(f"the report must not replace the study it is made from, got {str(target)!r} for both")
-    found = write_report(Study.load(study), target)
+    check_outputs(str(study), output=target)
+    kept = Study.load(study)
+    if not kept.runs:
+        raise ValueError(f"{study} has no runs to report on; make it again with a system that applies")
+    found = write_report(kept, target)
     if json:
         print_json({"report": str(found)})
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -101,9 +100,11 @@ def run(
     Decisions come as lines "round, decision", the first round in which each is in play. Of a private run exactly these
     are private; the summary also has numbers computed from the data, and says which.
     """
-    from reticent.cli._run_source import FileSource, file_problem, stream_problem
+    from reticent.cli._outputs import check_outputs
+    from reticent.cli._run_source import SKIPPING, FileSource, file_problem, stream_problem
     from reticent.lab.files import Layout
 
+    check_outputs(source, out=out, save=save, report=report)
     skip = choice_of("bad-rows", bad_rows, ("stop", "skip")) == "skip"
     choice_of("on-steep", on_steep, ("clip", "raise"))
     claim = options.claim(epsilon, delta)
@@ -121,7 +122,8 @@ def run(
             if layout != Layout():
                 raise ValueError(f"a named stream has its own columns; leave the options of columns out for {source!r}")
             problem = stream_problem(source, domain, loss, lipschitz)
-        _check_out(out, source)
+        if skip and epsilon is not None and (is_file(source) or on_steep == "raise"):
+            problem.notes.append(SKIPPING)
         length = _horizon(problem, horizon, source)
         plan = _plan(problem, length, claim, switches, system)
         if seed is not None:
@@ -130,11 +132,11 @@ def run(
         command = _Command(problem, plan, name, switches, seed, on_steep, skip, most, json, quiet)
         learner, recorder, outcome = command.go(out)
         wanted = regret if regret is not None else not is_file(source)
-        best = command.hindsight(learner) if wanted and learner.rounds and not outcome.interrupted else None
+        best = command.hindsight(learner, outcome) if wanted and learner.rounds and not outcome.interrupted else None
         command.tell(learner, recorder, outcome, best)
         command.keep(learner, recorder, outcome, best, save, report, options.words(context))
     if outcome.stopped is not None:
-        raise outcome.stopped
+        raise _stopped(outcome.stopped, spent=learner.plan.private and learner.rounds > 0)
     return INTERRUPTED if outcome.interrupted else 0
 
 
@@ -195,13 +197,24 @@ class _Command:
             outcome.stopped = ValueError(f"{problem.source.name} has no rows to run on{bad}")
         return learner, recorder, outcome
 
-    def hindsight(self, learner: Learner) -> Best:
-        """Return the best fixed decision for the rounds that were taken in."""
+    def hindsight(self, learner: Learner, outcome: Outcome) -> Best | None:
+        """Return the best fixed decision for the rounds that were taken in; none if Ctrl-C ends the search for it."""
         from reticent.cli._show import busy
         from reticent.lab import hindsight
 
-        with busy("looking for the best fixed decision in hindsight"):
-            return hindsight(self.problem.stream(learner.rounds))
+        try:
+            with busy("looking for the best fixed decision in hindsight"):
+                return hindsight(self.problem.stream(learner.rounds))
+        except KeyboardInterrupt:
+            outcome.interrupted = True
+            return None
+
+    def notes(self, learner: Learner, outcome: Outcome) -> list[str]:
+        """Return what a reader of the numbers has to know."""
+        from reticent.cli._run_source import scaled_down
+
+        steep = outcome.steep if self.on_steep == "clip" else 0
+        return self.problem.notes + scaled_down(steep, learner.rounds, self.problem.lipschitz)
 
     def tell(self, learner: Learner, recorder: Recorder, outcome: Outcome, best: Best | None) -> None:
         """Say how it went: the last line of JSON, or words on standard error."""
@@ -210,7 +223,8 @@ class _Command:
         from reticent.cli._run_summary import in_words, summary
         from reticent.cli._show import plain, say
 
-        found = summary(learner, self.system, self.problem, outcome, recorder, best)
+        notes = self.notes(learner, outcome)
+        found = summary(learner, self.system, self.problem, outcome, recorder, best, self.seed, notes)
         if self.json:
             print(dumps({"summary": plain(found)}), flush=True)
         elif not self.quiet:
@@ -244,7 +258,7 @@ class _Command:
         goal = {"epsilon": plan.epsilon, "delta": plan.delta, "max_switches": self.switches}
         stream = stream_facts(self.problem.stream(learner.rounds))
         title = f"{self.system} on {stream['name']}"
-        study = Study(title, "run", stream, goal, [done], best, command=words)
+        study = Study(title, "run", stream, goal, [done], best, command=words, notes=self.notes(learner, outcome))
         if save is not None:
             study.save(save)
             say(f"Study: {save}")
@@ -263,9 +277,16 @@ def _hidden(source: str) -> list[str]:
     return [f"{source} is read as a file; there is a stream of that name, too"] if hidden else []
 
 
-def _check_out(out: Path | None, source: str) -> None:
-    if out is not None and out.exists() and os.path.exists(source) and os.path.samefile(out, source):
-        raise ValueError(f"--out must not be the file that is read, got {str(out)!r} for both")
+def _stopped(error: Exception, spent: bool) -> Exception:
+    """Return what ended a run, with what has to be known before another one."""
+    from reticent.cli._main import sentence
+
+    if not spent:
+        return error
+    return ValueError(
+        f"{sentence(error)}; the decisions so far count against epsilon, and another run on the same rounds spends "
+        "again"
+    )
 
 
 def _horizon(problem: Problem, horizon: str | None, source: str) -> int | None:

@@ -89,8 +89,9 @@ def go(
                     piece = next(pieces, None)
                 if piece is None:
                     break
-                piece, problem_found = (piece, None) if sieve is None else sieve(piece)
-                left = len(piece) if horizon is None else min(len(piece), horizon - learner.rounds)
+                room = len(piece) if horizon is None else horizon - learner.rounds
+                piece, problem_found = (piece, None) if sieve is None else sieve(piece, room)
+                left = min(len(piece), room)
                 if left:
                     taken(learner.observe_many(*(piece if left == len(piece) else piece[:left]).block))
                 if left < len(piece):
@@ -116,21 +117,20 @@ class _Steep:
     def __init__(self, problem: Problem, on_steep: str, skip: bool, outcome: Outcome) -> None:
         self.problem, self.on_steep, self.skip, self.outcome = problem, on_steep, skip, outcome
 
-    def __call__(self, piece: Piece) -> tuple[Piece, Exception | None]:
-        """Return the rounds to take in, and what to raise after them."""
+    def __call__(self, piece: Piece, room: int) -> tuple[Piece, Exception | None]:
+        """Return the rounds to take in, and what to raise after them; `room` is how many more the horizon allows."""
         import numpy as np
 
-        from reticent.losses._limit import SLACK
-
         limit = self.problem.lipschitz
-        constants = self.problem.loss.lipschitz(self.problem.domain, *piece.block)
-        steep = constants > limit * (1 + SLACK)
-        count = int(np.count_nonzero(steep))
-        if not count:
+        steep, constants = self.problem.steep(piece.block)
+        if not steep.any():
             return piece, None
         if self.on_steep == "clip" or self.skip:
-            self.outcome.steep += count
-            return (piece if self.on_steep == "clip" else piece[np.flatnonzero(~steep)]), None
+            kept = np.arange(len(piece)) if self.on_steep == "clip" else np.flatnonzero(~steep)
+            # Rounds beyond the horizon are nobody's: they are neither taken nor counted.
+            stop = len(piece) if len(kept) <= room else int(kept[room])
+            self.outcome.steep += int(np.count_nonzero(steep[:stop]))
+            return (piece if self.on_steep == "clip" else piece[kept]), None
         first = int(np.argmax(steep))
         return piece[:first], ValueError(
             f"{piece.where(first)}: the round has Lipschitz constant {constants[first]:.6g}, above the limit "

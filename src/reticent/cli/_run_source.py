@@ -154,6 +154,13 @@ class Problem:
     scaling: str
     notes: list[str]
 
+    def steep(self, block: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Return which rounds of a block are steeper than the limit, and how steep each is."""
+        from reticent.losses._limit import SLACK
+
+        constants = self.loss.lipschitz(self.domain, *block)
+        return constants > self.lipschitz * (1 + SLACK), constants
+
     def stream(self, rounds: int) -> Stream:
         """Return the first rounds as a stream, for the best fixed decision and for a report."""
         from dataclasses import replace
@@ -205,6 +212,8 @@ def file_problem(source: FileSource, domain: str | None, loss: str | None, lipsc
     rounds = source.bind(kind)
     notes: list[str] = []
     body = _default_domain(rounds, source.name) if domain is None else domain_of(domain)
+    if body.finite and not rounds.linear:
+        raise ValueError(f"experts go with --loss linear, got {loss}; give another --domain, such as ball:{rounds.dim}")
     _check_dimension(body, rounds.decision, source.name)
     implied = rounds.steepest(body, kind)
     limit = lipschitz
@@ -220,6 +229,23 @@ def file_problem(source: FileSource, domain: str | None, loss: str | None, lipsc
     assert limit is not None
     certain = implied is not None and implied <= limit
     return Problem(source, body, kind, limit, certain, rounds.decision, rounds.scaling, notes)
+
+
+SKIPPING = "--bad-rows skip: which rows are left out depends on the data, and is outside the promise of epsilon"
+
+
+def scaled_down(steep: int, rounds: int, lipschitz: float) -> list[str]:
+    """Return a note for rounds that count as less steep than they are, if there are any.
+
+    >>> scaled_down(3, 1000, 1.0)
+    ['3 of 1,000 rounds were steeper than lipschitz 1: losses and regret are those of the scaled-down rounds']
+    """
+    if not steep:
+        return []
+    return [
+        f"{steep:,} of {rounds:,} rounds were steeper than lipschitz {lipschitz:.6g}: losses and regret are those of "
+        "the scaled-down rounds"
+    ]
 
 
 def _default_domain(rounds: Rounds, name: str) -> Domain:

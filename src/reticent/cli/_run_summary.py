@@ -14,12 +14,20 @@ NOT_PRIVATE = "not private: computed from the data"
 
 
 def summary(
-    learner: Learner, system: str, problem: Problem, outcome: Outcome, recorder: Recorder, best: Best | None
+    learner: Learner,
+    system: str,
+    problem: Problem,
+    outcome: Outcome,
+    recorder: Recorder,
+    best: Best | None,
+    seed: int | None,
+    notes: list[str],
 ) -> dict[str, Any]:
     """Return the numbers of a run by name; those under `not_private` are computed from the data."""
     plan, rounds = learner.plan, learner.rounds
     measured: dict[str, Any] = {"mean_loss": recorder.total / rounds if rounds else None}
     measured |= {"bad_rows_skipped": problem.source.skipped, "steep_rounds": outcome.steep}
+    measured |= {"seconds": outcome.seconds, "rounds_per_second": rounds / outcome.seconds if outcome.seconds else None}
     if best is not None:
         regret = recorder.total - best.value
         measured |= {"regret_at_least": regret, "regret_at_most": regret + best.gap, "best_fixed_decision": best.point}
@@ -33,12 +41,13 @@ def summary(
         "expected_switches": plan.expected_switches,
         "epsilon": plan.epsilon,
         "delta": plan.delta,
-        "epsilon_spent": learner.spent() if plan.private and rounds else None,
+        "epsilon_spent": (learner.spent() if rounds else 0.0) if plan.private else None,
         "regret_bound": plan.regret_bound,
+        "vacuous": bool(plan.vacuous),
         "decision": learner.decision.tolist(),
-        "seconds": outcome.seconds,
-        "rounds_per_second": rounds / outcome.seconds if outcome.seconds else None,
         "ended": _ending(outcome),
+        "seed": seed,
+        "notes": notes,
         "not_private": measured,
     }
 
@@ -69,14 +78,23 @@ def in_words(found: dict[str, Any], clipped: bool) -> str:
     if measured["steep_rounds"]:
         what = "scaled down" if clipped else "left out"
         rows.append(("steep rounds", f"{measured['steep_rounds']:,} {what} ({NOT_PRIVATE})"))
+    about = f"{NOT_PRIVATE}, of the scaled-down rounds" if clipped and measured["steep_rounds"] else NOT_PRIVATE
     if rounds:
-        rows.append(("mean loss", f"{measured['mean_loss']:.6g} ({NOT_PRIVATE})"))
+        rows.append(("mean loss", f"{measured['mean_loss']:.6g} ({about})"))
     if "regret_at_most" in measured:
-        bound = "" if found["regret_bound"] is None else f"; certified {found['regret_bound'] / rounds:.4g}"
-        rows.append(("regret a round", f"{measured['regret_at_most'] / rounds:.4g} ({NOT_PRIVATE}{bound})"))
-    speed = found["rounds_per_second"]
-    rows.append(("time", f"{found['seconds']:.1f} s" + (f", {speed:,.0f} rounds a second" if speed else "")))
+        rows.append(("regret a round", f"{measured['regret_at_most'] / rounds:.4g} ({about}{_certified(found)})"))
+    speed = measured["rounds_per_second"]
+    rows.append(("time", f"{measured['seconds']:.1f} s" + (f", {speed:,.0f} rounds a second" if speed else "")))
     return labelled(rows)
+
+
+def _certified(found: dict[str, Any]) -> str:
+    """Say what was certified; that is for the whole horizon, wherever the run ended."""
+    if found["regret_bound"] is None:
+        return ""
+    if found["vacuous"]:
+        return "; the certificate is vacuous"
+    return f"; certified {found['regret_bound'] / found['horizon']:.4g} over the whole horizon"
 
 
 def _rounds(found: dict[str, Any]) -> str:

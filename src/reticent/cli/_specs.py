@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DOMAINS = "ball:DIM[:RADIUS], interval:LOW:HIGH, box:LOW:HIGH:DIM, simplex:DIM, experts:N"
+LARGEST = 10_000_000  # coordinates: beyond this a single decision does not fit anything that is done with it
 LOSSES = "linear, logistic, hinge, squared, absolute, pinball:LEVEL, huber[:WIDTH]"
 
 
@@ -192,9 +193,12 @@ def _number(name: str, text: str) -> float:
 
 def _dimension(text: str) -> int:
     try:
-        return count_of(text)
+        size = count_of(text)
     except ValueError:
         raise ValueError(f"a dimension must be a whole number of at least 1, got {text!r}") from None
+    if size > LARGEST:
+        raise ValueError(f"a dimension must be at most {LARGEST:,}, got {text!r}")
+    return size
 
 
 def _bare(text: str) -> str:

@@ -16,6 +16,7 @@ from reticent.losses import Custom, Linear
 
 _KIND, _DATUM = "rounds", "datum"
 _LONGEST = 1 << 16  # rounds in one record
+_LARGEST = 1 << 26  # bytes in one, as far as it has several rounds: SQLite's rows end at a gigabyte
 
 Block = tuple[Any, ...]
 
@@ -37,21 +38,43 @@ class Rounds(NamedTuple):
         """Return the content of the record."""
         return b"".join(body_of(_KIND, tuple(self)))
 
+    def bodies(self, first: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the contents of as many records as it takes to keep each from being too large, with their rounds."""
+        body, count = self.body(), max(len(part) if _has_rows(part) else 1 for part in self.block)
+        pieces = [self]
+        if len(body) > _LARGEST and count > 1:
+            pieces = list(cut(*self[:3], first, *self[3:], longest=-(-count // 2)))
+        if len(pieces) == 1:
+            yield self.taken, body
+            return
+        for piece in pieces:
+            yield from piece.bodies(first)
+            first += piece.taken
+
     @staticmethod
     def read(body: bytes) -> Rounds:
         """Return the rounds in a record."""
         return Rounds(*thing_of(_KIND, memoryview(body)))
 
 
-def cut(block: Block, taken: int, failed: bool, first: int, places: Places, points: Array) -> Iterator[Rounds]:
+def _has_rows(part: Any) -> bool:
+    return not (isinstance(part, np.ndarray) and part.ndim == 0)
+
+
+def cut(
+    block: Block, taken: int, failed: bool, first: int, places: Places, points: Array, longest: int | None = None
+) -> Iterator[Rounds]:
     """Cut a block into records; of one that failed, up to where it did."""
-    given = {1 if isinstance(part, np.ndarray) and part.ndim == 0 else len(part) for part in block}
-    if len(given) != 1 or max(given) <= _LONGEST or (not failed and taken != max(given)):
+    given = {len(part) if _has_rows(part) else 1 for part in block}
+    if longest is None:
+        size = sum(part.nbytes for part in block if isinstance(part, np.ndarray)) // max(1, *given)
+        longest = max(1, min(_LONGEST, _LARGEST // max(1, size)))
+    if len(given) != 1 or max(given) <= longest or (not failed and taken != max(given)):
         yield Rounds(block, taken, failed, places, points)
         return
     (count,) = given
-    for start in range(0, count, _LONGEST):
-        stop = min(start + _LONGEST, count)
+    for start in range(0, count, longest):
+        stop = min(start + longest, count)
         last = failed and taken <= stop
         here = slice(*np.searchsorted(places, [first + start, first + stop], side="right").tolist())
         part = tuple(rows[start:stop] for rows in block)
@@ -63,12 +86,21 @@ def cut(block: Block, taken: int, failed: bool, first: int, places: Places, poin
 def plain(learner: Learner, block: Block) -> Block:
     """Return a block in memory of its own or as arrays of doubles: what is written is what the learner reads."""
     if isinstance(learner.loss, Custom):
-        return tuple(_copied(part) for part in block)
+        return tuple(_copied(part, several=True) for part in block)
     return tuple(_doubles(part) for part in block)
 
 
-def _copied(thing: Any) -> Any:
-    return thing_of(_DATUM, memoryview(b"".join(body_of(_DATUM, thing))))
+def _copied(thing: Any, *, several: bool = False) -> Any:
+    """Return a round, or several, in memory of their own; refuse one that is too large for a record."""
+    body = b"".join(body_of(_DATUM, thing))
+    if len(body) > _LARGEST:
+        sizes = [sum(len(piece) for piece in body_of(_DATUM, one)) for one in (thing if several else [thing])]
+        if max(sizes) > _LARGEST:
+            raise ValueError(
+                f"a round in a journal must have at most {_LARGEST} bytes, got one of {max(sizes)}; keep large things "
+                "elsewhere, and give their names"
+            )
+    return thing_of(_DATUM, memoryview(body))
 
 
 def _doubles(part: Any) -> Any:
@@ -119,6 +151,11 @@ class Room:
         if isinstance(self._learner.loss, Linear):
             return (self._inbox.features[:count].copy(),)
         return self._inbox.features[:count].copy(), self._inbox.targets[:count].copy()
+
+    def keep(self, count: int) -> None:
+        """Have no more than the first rounds waiting."""
+        self._inbox.count = min(self._inbox.count, count)
+        del self._objects[count:]
 
     def empty(self) -> None:
         """Have no more rounds waiting."""

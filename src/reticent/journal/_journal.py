@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import weakref
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from reticent._check import integer
 from reticent._random import Seed
@@ -18,6 +19,7 @@ from ._replay import START, first_facts, recovered, with_seal
 from ._store import Record, Store, damaged
 
 _EVERY = 50_000  # rounds: taken in again within seconds by most learners
+_given: weakref.WeakSet[Learner] = weakref.WeakSet()  # learners that are in a journal
 
 
 class Journal:
@@ -59,11 +61,14 @@ class Journal:
         self._batch = integer("batch", batch, least=1)
         self._prompt = bool(prompt)
         self._every = integer("checkpoint", checkpoint, least=1)
-        self.path = os.path.realpath(path)
+        self.path = os.path.realpath(os.fsdecode(path))
+        self._process = os.getpid()
         self._learner: JournaledLearner | None = None
         self._store: Store | None = None
         if not os.path.isdir(os.path.dirname(self.path)) or os.path.isdir(self.path):
-            raise ValueError(f"path must be that of a file in a folder that is there, got {os.fspath(path)!r}")
+            raise ValueError(f"path must be that of a file in a folder that is there, got {os.fsdecode(path)!r}")
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            raise ValueError(f"path must be that of a plain file, not of a pipe or device, got {os.fsdecode(path)!r}")
         try:
             self._lock = Lock(self.path)
         except BlockingIOError:
@@ -75,11 +80,20 @@ class Journal:
             self._store = Store(self.path, write=True)
             self._check_whole(self._store)
         except BaseException:
+            if self._store is None:
+                self._lock.discard()
             self._shut()
             raise
 
     def _check_whole(self, store: Store) -> None:
-        known = self._lock.read()
+        try:
+            known = self._lock.read()
+        except ValueError:
+            if store.head.records:
+                raise
+            known = None  # the first thing that is ever written there, by half
+        if known is None:
+            self._lock.write(store.head)
         if known is None or known.records == 0:
             return
         if not store.head.records:
@@ -120,7 +134,13 @@ class Journal:
                 "take another path"
             )
         learner = _learner_of(what, loss, seed, options)
+        if learner in _given:
+            raise ValueError(
+                f"this learner after {learner.rounds} rounds is in a journal already, and in two the same randomness "
+                "would be used twice; resume it there, or start with a new one"
+            )
         state = pack_learner(learner)
+        _given.add(learner)
         store.append([Record(START, learner.rounds, with_seal(first_facts(learner), state))], state)
         self._lock.write(store.head)
         return self._taken(learner)
@@ -130,10 +150,14 @@ class Journal:
 
         A `Custom` loss holds functions, which are not in the file: give it again.
         """
+        return self._taken(self._found(loss))
+
+    def _found(self, loss: Loss | None) -> Learner:
         store = self._opened()
         if not store.head.records:
             raise ValueError(f"there is nothing to resume in {self.path}, where no learner was started; start one")
-        return self._taken(recovered(store, loss))
+        self._refuse_second()
+        return recovered(store, loss)
 
     def open_or_start(self, plan: Any, loss: Loss, seed: Seed = None, **options: Any) -> JournaledLearner:
         """Resume the learner in the journal, or start one of this plan and loss if there is none.
@@ -144,39 +168,43 @@ class Journal:
             return self.start(plan, loss, seed, **options)
         from reticent._saving._loss import is_callers
 
-        learner = self.resume(loss if is_callers(loss) else None)
+        learner = self._found(loss if is_callers(loss) else None)
         for name, wanted, found in (("plan", plan, learner.plan), ("loss", loss, learner.loss)):
             if wanted != found:
-                learner._end("it was opened with another plan or loss")
                 raise ValueError(
                     f"{name} must be that of the learner in {self.path}, got another; resume() takes what is there, "
                     "and a new learner needs a new path"
                 )
-        return learner
+        return self._taken(learner)
 
-    def _taken(self, learner: Learner) -> JournaledLearner:
+    def _refuse_second(self) -> None:
         if self._learner is not None:
             raise ValueError(f"the learner of {self.path} was taken already, from this journal; go on with that one")
+
+    def _taken(self, learner: Learner) -> JournaledLearner:
+        self._refuse_second()
         store = self._opened()
         self._learner = JournaledLearner(learner, store, self._lock, self._batch, self._every, self._prompt)
         return self._learner
 
     def _opened(self) -> Store:
+        if self._process != os.getpid():
+            raise RuntimeError(
+                f"the journal {self.path} was opened in process {self._process}, and a fork of it cannot use it; open "
+                "journals in the process that uses them"
+            )
         if self._store is None:
             raise ValueError(f"the journal {self.path} is closed; open it again with rt.Journal(path)")
         return self._store
 
     def close(self) -> None:
-        """Bring to the disk what waits, write the state, and let others open the journal."""
-        if self._store is None:
+        """Bring to the disk what waits, write the state, and let others open the journal; nothing, in a fork."""
+        if self._store is None or self._process != os.getpid():
             return
-        try:
-            if self._learner is not None and not self._learner._why:
-                self._learner.checkpoint()
-        finally:
-            if self._learner is not None:
-                self._learner._end("it is closed")
+        if self._learner is None:
             self._shut()
+        else:
+            self._learner._end("it is closed", self._shut)
 
     def _shut(self) -> None:
         store, self._store = self._store, None
@@ -200,7 +228,11 @@ class Journal:
         """Say which file, and how far it has come."""
         if self._store is None:
             return f"<Journal {self.path}: closed>"
-        return f"<Journal {self.path}: {self.acknowledged} rounds>"
+        return f"<Journal {self.path}: {self._store.head.rounds} rounds>"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse to be copied or pickled: a journal has one writer."""
+        raise TypeError("a journal cannot be copied or pickled; close it, and open its path there")
 
 
 def _learner_of(what: Any, loss: Loss | None, seed: Seed, options: dict[str, Any]) -> Learner:

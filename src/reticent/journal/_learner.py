@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from threading import RLock
-from typing import Any
+from typing import Any, NoReturn
 
 from reticent._check import Array
 from reticent._saving import pack_learner
@@ -26,8 +26,9 @@ class JournaledLearner:
 
     When `observe_many`, `flush`, or an `observe` with `waiting` 0 after it, returns, the rounds are on disk; and
     `decision` rests on rounds on disk only. `rounds` counts those: after a crash, go on with round number `rounds`.
-    Threads take turns. A round that is refused leaves no mark, also in the file. If the disk fails, nothing more can be
-    done with this object, `decision` included: what the file holds is then the truth, and resuming it finds out.
+    Threads take turns; a call from inside another one, such as that of a signal handler, is refused. A round that is
+    refused leaves no mark, also in the file. If the disk fails, nothing more can be done with this object, `decision`
+    included: what the file holds is then the truth, and resuming it finds out.
     """
 
     def __init__(self, learner: Learner, store: Store, lock: Lock, batch: int, every: int, prompt: bool) -> None:
@@ -38,11 +39,14 @@ class JournaledLearner:
         self._process = os.getpid()
         self._kept = store.head.rounds if store.latest_state() == store.head.records else -1
         self._why = ""  # it cannot be used any more
+        self._inside = False  # a call is at work
         self._show()
 
     def _show(self) -> None:
         """Let be seen what is on disk now."""
-        self._x, self._rounds, self._switches = self._inner.decision, self._inner.rounds, self._inner.switches
+        learner = self._inner
+        self._x, self._rounds, self._switches = learner.decision, learner.rounds, learner.switches
+        self._frozen = bool(getattr(learner, "frozen", False))
 
     @property
     def plan(self) -> Any:
@@ -57,6 +61,7 @@ class JournaledLearner:
     @property
     def decision(self) -> Array:
         """The decision in play: a point of the domain (read-only)."""
+        self._here()
         with self._turn:  # while a call of another thread is at work, nobody knows yet which one is
             self._usable()
             return self._x
@@ -79,10 +84,11 @@ class JournaledLearner:
     @property
     def frozen(self) -> bool:
         """Whether the budget of switches is spent, so that the decision stays."""
-        return bool(getattr(self._inner, "frozen", False))
+        return self._frozen
 
     def spent(self, delta: float | None = None) -> float:
         """Return the epsilon, at `delta` (that of the plan unless given), that the rounds on disk may have cost one."""
+        self._here()
         with self._turn:
             self._usable()
             return self._inner.spent(delta)
@@ -93,49 +99,82 @@ class JournaledLearner:
         With a batch of 1 it is on disk when this returns. Otherwise it waits with others until the batch is full, and
         the decision stays until then; in a prompt journal, until the decision may change, if that is earlier.
         """
-        with self._turn:
-            self._usable()
-            learner, room = self._inner, self._room
-            if self._rounds + len(room) >= learner._last:
-                self.flush()
-                learner._refuse(1)
+        self._alone(self._observe, row)
+
+    def _observe(self, row: Block) -> None:
+        learner, room = self._inner, self._room
+        if self._rounds + len(room) >= learner._last:
+            self._flush()
+            learner._refuse(1)
+        before = len(room)
+        try:
             room.push(row)
             waiting = len(room)
             if waiting >= self._batch or (self._prompt and self._rounds + waiting >= learner._due()):
-                self.flush()
+                self._flush()
+        except BaseException:
+            room.keep(before)  # whoever was told that a round failed may give it again
+            raise
 
     def observe_many(self, *block: Any) -> Trace:
         """Take a block of rounds, in one transaction, and return its trace; all of it is on disk, or nothing.
 
         If a draw fails in the middle, the rounds up to there are on disk, and `rounds` counts them.
         """
-        with self._turn:
-            self.flush()
-            trace: Trace = self._enter(plain(self._inner, block), trace=True)
-            return trace
+        trace: Trace = self._alone(self._observe_many, block)
+        return trace
+
+    def _observe_many(self, block: Block) -> Any:
+        self._flush()
+        return self._enter(plain(self._inner, block), trace=True)
 
     def flush(self) -> None:
         """Bring the rounds that wait to the disk; they are acknowledged when this returns."""
-        with self._turn:
-            self._usable()
-            if len(self._room):
-                self._enter(self._room.block())
+        self._alone(self._flush)
+
+    def _flush(self) -> None:
+        if len(self._room):
+            self._enter(self._room.block())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state after all rounds to a file of its own, as `Learner.save` does.
 
         Resume either that file or the journal, never both.
         """
-        with self._turn:
-            self.flush()
-            self._inner.save(path)
+        self._alone(self._save, path)
+
+    def _save(self, path: str | os.PathLike[str]) -> None:
+        self._store.refuse_own(path)
+        self._flush()
+        self._inner.save(path)
 
     def checkpoint(self) -> None:
         """Write the state to the journal, so that resuming takes in no round before this one again."""
+        self._alone(self._checkpoint)
+
+    def _checkpoint(self) -> None:
+        self._flush()
+        if self._kept != self._rounds:
+            self._guarded(lambda: self._write([], state=True))
+
+    def _alone(self, work: Callable[..., Any], *given: Any) -> Any:
+        """Do the work of a call while no other one is at work."""
+        self._here()
         with self._turn:
-            self.flush()
-            if self._kept != self._rounds:
-                self._guarded(lambda: self._write([], state=True))
+            self._refuse_inside()
+            try:
+                self._inside = True
+                self._usable()
+                return work(*given)
+            finally:
+                self._inside = False
+
+    def _refuse_inside(self) -> None:
+        if self._inside:
+            raise RuntimeError(
+                "a call of this journal was interrupted by this one, of a signal handler or a loss function, which was "
+                "refused; nothing of it was recorded: let a handler set a flag, and act on it between two calls"
+            )
 
     def _enter(self, block: Block, *, trace: bool = False) -> Any:
         """Take in a block, write it with what came of it, and only then let that be seen."""
@@ -179,12 +218,14 @@ class JournaledLearner:
         self._why = ""
         return done
 
-    def _usable(self) -> None:
+    def _here(self) -> None:
         if self._process != os.getpid():
             raise RuntimeError(
                 f"this journal was opened in process {self._process}, and a fork of it cannot use it; open journals in "
                 "the process that uses them"
             )
+
+    def _usable(self) -> None:
         if self._why:
             raise RuntimeError(
                 f"this journal cannot go on ({self._why}); what is on disk is whole: close it, see to the cause, open "
@@ -196,19 +237,36 @@ class JournaledLearner:
                 "give rounds to what start returned, close this and resume"
             )
 
-    def _end(self, why: str) -> None:
-        """Allow nothing more."""
+    def _end(self, why: str, last: Callable[[], None] | None = None) -> None:
+        """Allow nothing more, after bringing everything to the disk if there is something to do last."""
         with self._turn:
-            self._why = self._why or why
+            self._refuse_inside()
+            try:
+                self._inside = True
+                if last is not None and not self._why:
+                    self._usable()
+                    self._checkpoint()
+            finally:
+                self._inside = False
+                self._why = self._why or why
+                if last is not None:
+                    last()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse to be copied or pickled: a journal has one writer."""
+        raise TypeError("a learner in a journal cannot be copied or pickled; close the journal, and resume it there")
 
     def __repr__(self) -> str:
-        """Say where the learner stands."""
-        waiting = f", {self.waiting} rounds waiting" if self.waiting else ""
-        return f"<Journaled {self._inner!r}{waiting}>"
+        """Say where the learner stands, as far as it is on disk."""
+        waiting = f", {self.waiting} waiting" if self.waiting else ""
+        frozen = ", frozen: the decision stays" if self._frozen else ""
+        at = f"{self._rounds} rounds on disk{waiting}, {self._switches} switches{frozen}"
+        return f"<Journaled {type(self._inner).__name__} {self._inner.loss!r}: {at}>"
 
 
 def _records(first: int, pieces: Iterable[Rounds]) -> Iterator[Record]:
     """Yield the records of a block, one at a time: a long one is not in memory twice."""
     for piece in pieces:
-        first += piece.taken
-        yield Record(ROUNDS, first, piece.body())
+        for taken, body in piece.bodies(first):
+            first += taken
+            yield Record(ROUNDS, first, body)

@@ -6,11 +6,14 @@ import errno
 import json
 import os
 import weakref
-from typing import NamedTuple
+import zlib
+from typing import Any, NamedTuple
 
 from reticent._saving._write import OWNER_ONLY
 
 _LENGTH = 160  # bytes, written in one piece within one sector
+_SLOTS = (0, 256)  # written in turn, so that one is whole whatever happens to the other
+_HOLDER = 32  # bytes after them: the process that holds the lock
 _held: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
@@ -30,12 +33,16 @@ class Lock:
     """
 
     _file = -1
+    _slot = 0  # the one to be written next
 
     def __init__(self, path: str) -> None:
         self.path = f"{path}-lock"
+        self._fresh = not os.path.lexists(self.path)
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
         try:
             self._take(path)
+            os.fchmod(self._file, OWNER_ONLY)
+            self._put(str(os.getpid()), _HOLDER, _LENGTH)
         except BaseException:
             self.release()
             raise
@@ -51,32 +58,51 @@ class Lock:
         except BlockingIOError:
             raise BlockingIOError(
                 errno.EWOULDBLOCK,
-                f"the journal is open already{_by(self._text())}, and has one writer: close it there, or wait until "
+                f"the journal is open already{self._by()}, and has one writer: close it there, or wait until "
                 "that process has ended; `reticent journal show` reads it meanwhile",
                 path,
             ) from None
+        if not self.here():  # somebody who made it for nothing has deleted it meanwhile
+            raise BlockingIOError(errno.EWOULDBLOCK, "the journal was just opened elsewhere; try again", path)
+
+    def here(self) -> bool:
+        """Say whether the file is in its place still."""
+        return place_of(self.path) == _place(os.fstat(self._file))
 
     def read(self) -> Head | None:
         """Return how far the journal had come, as far as is known."""
-        text = self._text()
-        if not text:
-            return None
-        try:
-            found = json.loads(text)
-            return Head(int(found["records"]), int(found["rounds"]), bytes.fromhex(found["digest"]))
-        except (ValueError, KeyError, TypeError):
+        texts = [os.pread(self._file, _LENGTH, slot).decode(errors="replace").strip("\0 ") for slot in _SLOTS]
+        found = [(head, slot) for slot, head in enumerate(map(_head_in, texts)) if head is not None]
+        if found:
+            head, slot = max(found)
+            self._slot = 1 - slot
+            return head
+        if any(texts):
             raise ValueError(
                 f"{self.path} is damaged, so nobody knows how far the journal had come; delete it only if you can do "
                 "without that check"
-            ) from None
+            )
+        return None
 
     def write(self, head: Head) -> None:
         """Note how far the journal has come; a process that dies does not take this with it."""
-        words = {"records": head.records, "rounds": head.rounds, "digest": head.digest.hex(), "process": os.getpid()}
-        os.pwrite(self._file, json.dumps(words).encode().ljust(_LENGTH), 0)
+        words = {"records": head.records, "rounds": head.rounds, "digest": head.digest.hex()}
+        self._put(json.dumps({**words, "check": _check(words)}), _LENGTH, _SLOTS[self._slot])
+        self._slot = 1 - self._slot
 
-    def _text(self) -> str:
-        return os.pread(self._file, _LENGTH, 0).decode(errors="replace").strip()
+    def _put(self, text: str, length: int, start: int) -> None:
+        if os.pwrite(self._file, text.encode().ljust(length), start) != length:
+            raise OSError(errno.ENOSPC, "the lock of the journal could not be written in full", self.path)
+
+    def _by(self) -> str:
+        holder = os.pread(self._file, _HOLDER, _LENGTH).decode(errors="replace").strip()
+        return f" in process {holder}" if holder.isdecimal() else ""
+
+    def discard(self) -> None:
+        """Let go of a file that is no journal, and leave nothing beside it."""
+        if self._fresh and self._file >= 0 and self.here():
+            os.unlink(self.path)
+        self.release()
 
     def release(self) -> None:
         """Let others open the journal."""
@@ -89,11 +115,30 @@ class Lock:
         self.release()
 
 
-def _by(text: str) -> str:
+def _check(words: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(words).encode())
+
+
+def _head_in(text: str) -> Head | None:
+    """Return what a slot says; None if it is empty, or was written by half."""
     try:
-        return f" in process {int(json.loads(text)['process'])}"
-    except (ValueError, KeyError, TypeError):
-        return ""
+        words = json.loads(text)
+        whole = words.pop("check") == _check(words)
+        return Head(int(words["records"]), int(words["rounds"]), bytes.fromhex(words["digest"])) if whole else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def place_of(path: str) -> tuple[int, int] | None:
+    """Return which file is at a path: its device and its number there; None if there is none."""
+    try:
+        return _place(os.stat(path))
+    except FileNotFoundError:
+        return None
+
+
+def _place(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
 
 
 def _leave_to_parent() -> None:

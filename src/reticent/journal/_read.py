@@ -39,8 +39,8 @@ class Reader:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open the file for reading."""
-        self.path = os.fspath(path)
-        self._store = Store(os.path.realpath(path), write=False)
+        self.path = os.fsdecode(path)
+        self._store = Store(os.path.realpath(self.path), write=False)
         try:
             self._store.snapshot()
             if self._store.new or not self._store.head.records:
@@ -89,7 +89,12 @@ class Reader:
 
     def verify(self, loss: Loss | None = None) -> Any:
         """Take in all rounds again from the first on; return the learner, or raise at the first thing that is wrong."""
+        self._store.check_pages()
         return replayed(self._store, loss)
+
+    def refuse_own(self, path: str | os.PathLike[str]) -> None:
+        """Refuse to have one of the journal's own files written over."""
+        self._store.refuse_own(path)
 
     def close(self) -> None:
         """Close the file."""

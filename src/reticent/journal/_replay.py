@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
 
 from reticent._check import Array
+from reticent._errors import WorkLimitError
 from reticent._saving import unpack_learner
 from reticent._saving._format import body_of, thing_of
 from reticent.learners import Learner, Trace
 from reticent.learners._changes import Places
-from reticent.losses import Loss
+from reticent.losses import Custom, Loss
 
 from ._blocks import Block, Rounds
 from ._store import Record, Store, damaged
@@ -37,7 +40,7 @@ class Taken:
             if trace:
                 self.trace = learner._record(block, parts, first, begin, changes)
         except Exception as error:
-            if learner._walk.torn:
+            if learner._walk.torn or not _may_fail(error, learner.loss):
                 raise
             # A draw or a loss function has failed, between two rounds: the learner can go on from there.
             self.error = error
@@ -45,6 +48,16 @@ class Taken:
             self.places = np.full(int(not np.array_equal(shown, now)), learner.rounds, dtype=np.int64)
             self.points = np.tile(now, (self.places.size, 1))
         self.count = learner.rounds - first
+
+
+def _may_fail(error: Exception, loss: Loss) -> bool:
+    """Say whether an error is one of a draw or of the caller's loss: others may come from anywhere, at any point."""
+    if isinstance(error, WorkLimitError):
+        return True
+    if not isinstance(loss, Custom) or isinstance(error, MemoryError):
+        return False
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()} - {None}
+    return not any(frame.f_code in handlers for frame, _ in walk_tb(error.__traceback__))
 
 
 def first_facts(learner: Learner) -> bytes:

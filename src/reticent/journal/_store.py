@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import hashlib
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reticent._saving._write import OWNER_ONLY, sync_folder
+from reticent._saving._write import ENDS, OWNER_ONLY, sync_folder
 
-from ._lock import Head
+from ._lock import Head, place_of
 
 VERSION = 1
 """The version of the format."""
 _MARK = 0x52544A4C  # "RTJL", where SQLite keeps what kind of application a file belongs to
 _PIECE = 1 << 26  # bytes of a state in one row: SQLite's rows end at a gigabyte
 _LOG_PAGES = 4000  # of the write-ahead log before it is folded into the database: 16 megabytes
+_HEADER = bytes([2, 2, 0, 64, 32, 32])  # from byte 18 on in every journal: WAL mode, and how pages are filled
+_open: weakref.WeakSet[Store] = weakref.WeakSet()
 _EMPTY = Head(0, 0, bytes(32))
 _TABLES = (
     "CREATE TABLE records (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, rounds INTEGER NOT NULL, "
@@ -45,20 +49,26 @@ class Store:
     """
 
     def __init__(self, path: str, *, write: bool) -> None:
-        self.path = path
+        self.path, self._write, self._process = path, write, os.getpid()
         self._connection = _connect(path, write)
+        _open.add(self)
         try:
             self._begin(write)
+            self.head = _EMPTY if self.new else self._head()
         except BaseException:
             self._connection.close()
             raise
-        self.head = _EMPTY if self.new else self._head()
+        self._places = {end: place_of(f"{path}{end}") for end in ("", "-wal")}
 
     def _begin(self, write: bool) -> None:
         self._check_kind()
         self.new = not self._version
         if not write:
             return
+        self.check_pages()
+        for end in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                os.chmod(f"{self.path}{end}", OWNER_ONLY)
         self._run("PRAGMA synchronous = FULL")
         self._run("PRAGMA fullfsync = 1")  # where a plain sync may stop at the memory of the disk (macOS)
         if self.new:
@@ -79,10 +89,23 @@ class Store:
                 "; update reticent"
             )
 
+    def check_pages(self) -> None:
+        """Refuse a file whose pages are not as SQLite writes them: it might notice only when it writes there."""
+        if self.new:
+            return
+        # To open and close a file takes the locks of this process on it away, those of a writer in it too.
+        if not any(store._write and store.path == self.path for store in _open if store is not self):
+            with open(self.path, "rb") as file:
+                if file.read(24)[18:] != _HEADER:
+                    raise ValueError(damaged(self.path, "its first bytes were changed"))
+        found = str(self._run("PRAGMA integrity_check(1)")[0][0])
+        if found != "ok":
+            raise ValueError(damaged(self.path, f"SQLite finds {' '.join(found.split())}"))
+
     def _run(self, statement: str, *values: Any) -> list[Any]:
         try:
             return self._connection.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise told(self.path, error) from error
 
     def _head(self) -> Head:
@@ -94,6 +117,7 @@ class Store:
     def append(self, records: Iterable[Record], state: bytes | None = None) -> None:
         """Write records in one transaction, with the state after the last of them in the place of others, if given."""
         head = self.head
+        self._check_places()
         self._run("BEGIN IMMEDIATE")
         try:
             if self.new:
@@ -113,6 +137,26 @@ class Store:
                 self._connection.rollback()
             raise
         self.head, self.new = head, False
+        if self._places["-wal"] is None:
+            self._places["-wal"] = place_of(f"{self.path}-wal")
+
+    def refuse_own(self, path: str | os.PathLike[str]) -> None:
+        """Refuse to have one of the journal's own files written over."""
+        found = os.path.realpath(os.fsdecode(path))
+        own = {f"{self.path}{end}" for end in ENDS}
+        if found in own or place_of(found) in {place_of(name) for name in own} - {None}:
+            raise ValueError(f"path must not be that of the journal itself, got {os.fsdecode(path)!r}; give another")
+
+    def _check_places(self) -> None:
+        """Refuse to write to files that nobody will find again."""
+        for end, place in self._places.items():
+            if place is not None and place_of(f"{self.path}{end}") != place:
+                raise OSError(
+                    errno.ESTALE,
+                    "the journal could not be used: this file was removed or replaced while it was open; put it back "
+                    "as it was",
+                    f"{self.path}{end}",
+                )
 
     def _keep(self, number: int, state: bytes) -> None:
         # The first state stays, for whoever wants to check the journal from its beginning.
@@ -134,7 +178,7 @@ class Store:
                     if number != head.records or digest != head.digest:
                         raise ValueError(damaged(self.path, f"record {head.records} was changed, or is missing"))
                     yield number, record
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise told(self.path, error) from error
         if head != self.head:
             raise ValueError(
@@ -161,11 +205,31 @@ class Store:
             self.head = self._head()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; leave it as it is if it is not in its place any more, or in a fork of who opened it."""
+        if self._process != os.getpid():
+            return
+        _open.discard(self)
+        if self._write and place_of(self.path) != self._places[""]:
+            self.abandon()  # closing would delete by name what may belong to another file
+            return
         try:
             self._connection.close()
         except sqlite3.Error as error:
             raise told(self.path, error) from error
+
+    def abandon(self) -> None:
+        """Never close the connection, at the end of the process neither."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+
+
+def _leave_to_parent() -> None:
+    """A forked child must not close the files of its parent: SQLite would fold in and delete a log that is in use."""
+    for store in _open:
+        store.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _linked(head: Head, record: Record) -> Head:
@@ -181,8 +245,6 @@ def _connect(path: str, write: bool) -> sqlite3.Connection:
     if write and not place.exists():
         os.close(os.open(place, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
         sync_folder(place.parent)
-    elif write and place.is_file() and place.stat().st_size == 0:
-        place.chmod(OWNER_ONLY)
     elif not place.is_file():
         problem = errno.EISDIR if place.is_dir() else errno.ENOENT
         raise OSError(problem, f"there is no journal ({os.strerror(problem).lower()})", path)
@@ -210,10 +272,13 @@ _REASONS = {
 }
 
 
-def told(path: str, error: sqlite3.Error) -> Exception:
+def told(path: str, error: sqlite3.Error | UnicodeDecodeError) -> Exception:
     """Return what to raise for an error of SQLite."""
     name = getattr(error, "sqlite_errorname", "") or ""
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_FORMAT")) or isinstance(error, sqlite3.InterfaceError):
+    unreadable = isinstance(error, (UnicodeDecodeError, sqlite3.InterfaceError))
+    if not name and isinstance(error, sqlite3.OperationalError):
+        unreadable = True  # Python could not make text of what is there
+    if unreadable or name.startswith(("SQLITE_CORRUPT", "SQLITE_FORMAT")):
         return ValueError(damaged(path, f"SQLite says {error}"))
     if name.startswith("SQLITE_NOTADB"):
         return ValueError(

@@ -7,7 +7,20 @@ import os
 import platform
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
+
+Machine = TypedDict(
+    "Machine", {"cpu": str, "cores": int | None, "system": str, "load at start": float | None}, total=False
+)
+
+
+class Environment(TypedDict, total=False):
+    """What is read of these facts."""
+
+    date: str
+    machine: Machine
+    versions: dict[str, str]
+
 
 PACKAGES = ("reticent", "numpy", "scipy", "numba", "dp-accounting")
 
@@ -28,11 +41,16 @@ def facts(*packages: str) -> dict[str, Any]:
 
 
 def in_words(found: dict[str, Any]) -> str:
-    """Return facts as one line of text."""
-    m = found["machine"]
-    load = "" if m["load at start"] is None else f", load {m['load at start']:.1f} at the start"
-    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
-    return f"{found['date']}; {m['cpu']}, {m['cores']} cores, {m['system']}{load}; {versions}."
+    """Return facts as one line of text.
+
+    >>> in_words({"date": "today", "machine": {"cpu": "a fast one", "cores": 2, "load at start": 0.25}, "versions": {}})
+    'today; a fast one, 2 cores, load 0.2 at the start.'
+    """
+    machine = found.get("machine", {})
+    forms = {"cpu": "{}", "cores": "{} cores", "system": "{}", "load at start": "load {:.1f} at the start"}
+    parts = [form.format(machine[name]) for name, form in forms.items() if machine.get(name) is not None]
+    versions = [f"{name} {version}" for name, version in found.get("versions", {}).items()]
+    return "; ".join(part for part in (found.get("date"), ", ".join(parts), ", ".join(versions)) if part) + "."
 
 
 def _cpu() -> str:

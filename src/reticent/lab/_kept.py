@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
 class Kept:
     """The results of one function that are kept in a directory; in none if there is no directory.
 
-    A file that is damaged, or belongs to other work, counts as missing.
+    A file that is damaged or edited, or belongs to other work, counts as missing.
     """
 
     def __init__(self, directory: Path | None, function: Callable[..., Any], sources: Sequence[str] = SOURCES) -> None:
@@ -52,6 +52,8 @@ class Kept:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document["function"] != self._name or document["task"] != plain(dict(task)):
                 return False
+            if document["digest"] != _digest_of(document["result"]):
+                return False
             self._read[path.name] = document["result"]
         except (OSError, ValueError, KeyError, TypeError):
             return False
@@ -64,7 +66,7 @@ class Kept:
     def write(self, task: Mapping[str, Any], result: Any) -> Any:
         """Keep a result, all of it or nothing, and return it."""
         if self._directory is not None:
-            document = {"function": self._name, "task": dict(task), "result": result}
+            document = {"function": self._name, "task": dict(task), "result": result, "digest": _digest_of(result)}
             write_whole(self._path(task), json.dumps(document))
         return result
 
@@ -72,6 +74,10 @@ class Kept:
         assert self._directory is not None
         words = json.dumps([self._name, self._sources, plain(dict(task))], sort_keys=True)
         return self._directory / f"{hashlib.sha256(words.encode()).hexdigest()}.json"
+
+
+def _digest_of(result: Any) -> str:
+    return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -6,10 +6,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-from reticent.lab._environment import facts
+from reticent.lab._environment import Environment, facts
+from reticent.lab._kept import write_whole
+from reticent.lab._shape import Place, Promise, Refusal, Wish, wrong
 
 VERSION = 1
 KIND = "reticent study"
@@ -72,7 +75,8 @@ class Study:
     """Runs on one stream with what is needed to understand and repeat them.
 
     `stream` are facts about the stream (see `stream_facts`), `goal` what was asked, `refusals` the systems that were
-    asked for and did not run, with reasons, `best` the best fixed decision in hindsight, where it was looked for.
+    asked for and did not run, with reasons, `best` the best fixed decision in hindsight, where it was looked for, and
+    `notes` what a reader of the numbers has to know.
 
     >>> study = Study("one run", "run", {"name": "none"}, {"epsilon": 1.0}, [])
     >>> import tempfile
@@ -90,22 +94,20 @@ class Study:
     refusals: list[dict[str, str]] = field(default_factory=list)
     command: str = ""
     environment: dict[str, Any] = field(default_factory=facts)
+    notes: list[str] = field(default_factory=list)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the study as JSON, all of it or nothing, and return the path."""
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
-        draft.write_text(json.dumps({"kind": KIND, "version": VERSION, "study": asdict(self)}))
-        draft.replace(target)
+        write_whole(target, json.dumps({"kind": KIND, "version": VERSION, "study": asdict(self)}))
         return target
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Study:
         """Read a study; refuse a file that is none, is damaged or comes from a newer version."""
         try:
-            found = json.loads(Path(path).read_text())
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             raise ValueError(f"{path} must be a study written by reticent, got a damaged file ({error})") from None
         if not isinstance(found, dict) or found.get("kind") != KIND:
             raise ValueError(f"{path} must be a study written with --save by reticent run or compare; it is not one")
@@ -114,15 +116,69 @@ class Study:
                 f"{path} is a study of version {found.get('version')!r}, and this reticent reads version {VERSION}; "
                 "make it again, or use the reticent that wrote it"
             )
-        try:
-            inside = found["study"]
-            best = None if inside["best"] is None else _made(Best, inside["best"])
-            runs = [_made(Run, run) for run in inside["runs"]]
-            return cls(**{**_known(cls, inside), "runs": runs, "best": best})
-        except (KeyError, TypeError) as error:
+        inside: Any = found.get("study")
+        if isinstance(inside, dict):
+            inside.setdefault("notes", [])  # a field that version 1 did not have at first
+        reason = wrong(inside, _Document, "study") or _uneven(inside)
+        if reason is not None:
             raise ValueError(
-                f"{path} must be a whole study; a part of it is missing or wrong ({error}); make it again"
-            ) from None
+                f"{path} must be a whole study; a part of it is missing or wrong ({reason}); make it again"
+            )
+        best = None if inside["best"] is None else _made(Best, inside["best"])
+        return cls(**{**_known(cls, inside), "runs": [_made(Run, run) for run in inside["runs"]], "best": best})
+
+
+class _Document(TypedDict):
+    """A study as its file has it."""
+
+    title: str
+    kind: str
+    stream: Place
+    goal: Wish
+    runs: list[Run]
+    best: Best | None
+    refusals: list[Refusal]
+    command: str
+    environment: Environment
+    notes: list[str]
+
+
+def _uneven(inside: Mapping[str, Any]) -> str | None:
+    """Return which curves, paths or counts of a study do not go together, in words; None if all do."""
+    best = inside["best"]
+    sizes = {len(point) for run in inside["runs"] for point in run["points"]}
+    sizes |= set() if best is None else {len(best["point"])}
+    if len(sizes) > 1 or 0 in sizes:
+        return "decisions differ in their number of coordinates"
+    if best is not None and not _curves(best["at"], best["curve"]):
+        return "the curve of the best fixed decision does not go with its rounds"
+    for k, run in enumerate(inside["runs"]):
+        where, plan = f"study['runs'][{k}]", run["plan"]
+        reason = wrong(plan, Promise, f"{where}['plan']")
+        if reason is not None:
+            return reason
+        if run["rounds"] < 1 or not _curves(run["at"], run["losses"], run["switched"]) or run["at"][-1] > run["rounds"]:
+            return f"the curves of {where} do not go with its rounds"
+        if (
+            not _rising(run["starts"], 0)
+            or len(run["starts"]) != len(run["points"])
+            or run["starts"][-1] >= run["rounds"]
+        ):
+            return f"the decisions of {where} do not go with their rounds"
+        if plan["spent"] and len(plan["spent"]) != len(plan["spent_at"] or []):
+            return f"the privacy spent of {where} does not go with its rounds"
+        if plan["horizon"] is not None and plan["horizon"] < 1:
+            return f"the horizon of {where} is {plan['horizon']}"
+    return None
+
+
+def _curves(at: list[int], *curves: list[float]) -> bool:
+    return _rising(at, 1) and all(len(curve) == len(at) for curve in curves)
+
+
+def _rising(at: list[int], first: int) -> bool:
+    """Whether these are rounds, each after the one before."""
+    return bool(at) and at[0] >= first and all(a < b for a, b in pairwise(at))
 
 
 def _known(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:

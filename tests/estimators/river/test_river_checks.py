@@ -27,6 +27,7 @@ def test_river_checks(kind, params, planned_once):
     assert done >= 28
 
 
+@pytest.mark.slow  # the models by themselves are tried in every run
 @pytest.mark.parametrize("kind", CLASSES)
 def test_river_checks_of_a_pipeline(kind):
     """After a transformer that learns nothing: those that do scale a block otherwise than its rows one by one."""

@@ -236,7 +236,9 @@ class _Feed:
 def _reason(error: csv.Error) -> str:
     """Say what the csv module found, in other words where its own would not help."""
     text = str(error)
-    if "unexpected end" in text or "field larger" in text:
+    if "field larger" in text:
+        return f"a field of more than {csv.field_size_limit():,} characters, or a quote that is never closed"
+    if "unexpected end" in text:
         return "a quote opens here and is never closed"
     if "new-line character" in text:
         return "a carriage return without a line feed"

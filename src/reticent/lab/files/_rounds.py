@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from reticent.lab.files._part import Table
     from reticent.losses import Loss
 
+_WIDEST = 1e150  # squares of what is larger are beyond floating point
 Bounds = Mapping[str, tuple[float, float]]
 
 
@@ -180,6 +181,8 @@ def _limits(
     for i, (low, high) in found.items():
         if not -math.inf < low < high < math.inf:
             raise ValueError(f"bounds must be LOW:HIGH with LOW below HIGH, got {low:g}:{high:g} for {columns[i].name}")
+        if max(-low, high) > _WIDEST:
+            raise ValueError(f"bounds must be within {_WIDEST:g}, got {low:g}:{high:g} for {columns[i].name}")
         if columns[i].kind != "number":
             raise ValueError(f"bounds must be left out for labels, got some for {columns[i].name!r}")
     return found

@@ -29,6 +29,8 @@ class Source:
             raise ValueError(f"{path} is a folder; name a file in it")
         # Named pipes are read as they flow, too.
         self.live = self._stdin or (os.path.exists(path) and not os.path.isfile(path))
+        if self._stdin and sys.stdin is None:
+            raise ValueError("standard input is closed; name a file, or send rows with a pipe or <")
         raw = sys.stdin.buffer if self._stdin else Path(path).open("rb")  # noqa: SIM115 (close() does)
         self._raw = cast(io.BufferedReader, raw)
         self._size = 0 if self.live else os.path.getsize(path)
@@ -37,6 +39,7 @@ class Source:
         if self.start.startswith(b"\x1f\x8b"):
             self._bytes = cast(BinaryIO, gzip.GzipFile(fileobj=self._raw))
         self._fresh = True
+        self._broken: ValueError | None = None
 
     def _first_bytes(self) -> bytes:
         """Return the first bytes without taking them."""
@@ -50,16 +53,29 @@ class Source:
 
     def read(self, size: int) -> bytes:
         """Return at most `size` bytes, as many as are there at once; nothing at the end."""
-        try:
-            found = self._bytes.read1(size) if self.live else self._bytes.read(size)  # type: ignore[attr-defined]
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(
-                f"{self.name} is a damaged or truncated gzip file ({error}); get it again; rows before are taken"
-            ) from None
+        pieces = [self._next(size)]
+        left = 0 if self.live else size - len(pieces[0])
+        # Bytes come in pieces, so that those before damage are not lost with it.
+        while left and pieces[-1]:
+            pieces.append(self._next(left))
+            left -= len(pieces[-1])
+        found = b"".join(pieces)
+        if not found and self._broken is not None:
+            raise self._broken
         if self._fresh:
             self._fresh = False
             found = self._opened(found)
-        return bytes(found)
+        return found
+
+    def _next(self, size: int) -> bytes:
+        """Return what one look at the file gives; nothing at its end, or where it is damaged."""
+        if self._broken is not None:
+            return b""
+        try:
+            return bytes(self._bytes.read1(size))  # type: ignore[attr-defined]
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            self._broken = ValueError(f"{self.name} is a damaged or truncated gzip file ({error}); get it again")
+            return b""
 
     def _opened(self, found: bytes) -> bytes:
         """Return the first bytes of a text without its byte order mark; refuse what is no text."""

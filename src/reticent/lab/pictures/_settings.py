@@ -42,6 +42,8 @@ def settings(study: Study, found: Sequence[Group]) -> list[Setting]:
     >>> [(one.title, len(one.groups), len(one.free)) for one in settings(study, groups(study))]
     [('epsilon 0.5', 2, 1), ('epsilon 1', 2, 1)]
     """
+    if not found:
+        return []
     private: list[float | None] = [*epsilons(found)] or [None]
     limits = limits_of(study)
     asked: list[float | None] = [*limits] or [None]

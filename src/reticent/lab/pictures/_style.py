@@ -236,15 +236,24 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     ...     [one.name for one in save(picture, Path(place) / "wealth")]
     ['wealth.png', 'wealth.svg']
     """
-    target = Path(path)
-    if target.suffix.lower() in (".png", ".svg"):
-        target = target.with_suffix("")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    png, svg = target.with_name(f"{target.name}.png"), target.with_name(f"{target.name}.svg")
+    png, svg = png_and_svg(path)
+    png.parent.mkdir(parents=True, exist_ok=True)
     with look():
         figure.savefig(png, format="png", dpi=160, metadata={"Software": None}, facecolor="white")
     svg.write_text(as_svg(figure, facecolor="white"), encoding="utf-8")
     return png, svg
+
+
+def png_and_svg(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Return the two files of a picture, whichever of them is named.
+
+    >>> [str(one) for one in png_and_svg("study.svg")]
+    ['study.png', 'study.svg']
+    """
+    target = Path(path)
+    if target.suffix.lower() in (".png", ".svg"):
+        target = target.with_suffix("")
+    return target.with_name(f"{target.name}.png"), target.with_name(f"{target.name}.svg")
 
 
 def as_svg(figure: Figure, facecolor: str = "none") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from reticent.lab._kept import write_whole
 from reticent.lab._study import Study
 from reticent.lab.report._page import page
 
@@ -22,11 +23,7 @@ def write_report(study: Study, path: str | os.PathLike[str]) -> Path:
     1
     """
     target = Path(path)
-    text = page(study)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(target)
+    write_whole(target, page(study))
     return target
 
 

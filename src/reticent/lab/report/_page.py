@@ -92,7 +92,8 @@ def _warning(found: Sequence[Group]) -> list[Html]:
 
 def _asked(study: Study) -> Html:
     stream = [(name, plain(study.stream[key])) for key, name in _STREAM if study.stream.get(key)]
-    return join([facts(named(study.goal)), tag("h3", "The stream"), facts(stream)])
+    notes = [tag("h3", "To be known"), listed(study.notes)] if study.notes else []
+    return join([facts(named(study.goal)), tag("h3", "The stream"), facts(stream), *notes])
 
 
 def _promised(group: Group, first: bool) -> Html:
