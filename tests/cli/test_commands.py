@@ -161,9 +161,9 @@ def test_a_slow_system_is_listed_with_the_reason(monkeypatch, capsys):
 
 
 def test_patience_is_short_of_a_block(capsys):
-    words = ["compare", "logistic:rounds=20000", "--max-switches", "100", "--systems", "sherman", "--jobs", "1"]
+    words = ["compare", "iid:rounds=5000", "--epsilon", "1", "--systems", "pcomw", "--jobs", "1"]
     found = told([*words, "--patience", "1e-6", "--seeds", "2"], capsys)
-    assert all("of 20,000 rounds" in one["reason"] for one in found["refusals"])
+    assert all("of 5,000 rounds" in one["reason"] for one in found["refusals"])
     assert found["systems"] == []
 
 

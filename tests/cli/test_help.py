@@ -23,7 +23,6 @@ SHORT = {
     "plan": ["--horizon", "200"],
     "audit": ["--horizon", "3", "--runs", "100", "--jobs", "1"],
     "compare": ["--rounds", "40", "--seeds", "1", "--jobs", "1"],
-    "demo": ["--rounds", "40"],
 }
 
 

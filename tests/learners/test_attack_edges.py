@@ -92,15 +92,16 @@ def test_an_interrupt_in_the_middle_of_taking_in_rounds_ends_a_learner(monkeypat
             give()
 
 
-def test_an_interrupt_while_rows_are_stored_ends_a_learner(monkeypatch):
-    learner = rt.PCOMW(plan(rt.Ball(2)), rt.Logistic(), seed=1)
-    add = RowHistory.add
+@pytest.mark.parametrize("loss", [rt.Logistic(), rt.Hinge()], ids=repr)
+def test_an_interrupt_while_rows_are_stored_ends_a_learner(monkeypatch, loss):
+    learner = rt.PCOMW(plan(rt.Ball(2)), loss, seed=1)
+    store = RowHistory.store
 
     def interrupted(history, rows):
-        add(history, rows)
+        store(history, rows)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(RowHistory, "add", interrupted)
+    monkeypatch.setattr(RowHistory, "store", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learner.observe_many(np.full((50, 2), 0.1), np.ones(50))
     monkeypatch.undo()

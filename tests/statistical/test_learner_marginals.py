@@ -112,8 +112,9 @@ def reusing(plan, loss, rng, coin, on_steep, length):
                 return seen[0]
 
             measure.draw_in_chart = draw
+            measure.draws_in_chart = lambda rng, count: np.tile(draw(rng)[0], (count, 1))
             super()._settle(changes)
-            del measure.draw_in_chart
+            del measure.draw_in_chart, measure.draws_in_chart
 
     measure = Gibbs(plan.domain, loss, plan.beta, plan.lam, lipschitz=plan.lipschitz, distance=plan.distance)
     return Reusing(plan, measure, rng, AuxiliaryCoin(plan), length)

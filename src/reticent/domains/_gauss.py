@@ -12,7 +12,7 @@ from reticent._kernel import kernel
 
 from ._ball_gauss import draw_ball
 from ._body import BallBody, Body
-from ._gauss_ball import ball_envelope, ball_propose
+from ._gauss_ball import ANY, ball_envelope, ball_propose
 from ._gauss_polytope import polytope_envelope, polytope_propose
 from ._normal import draw_scaled
 
@@ -30,13 +30,13 @@ class Envelope(NamedTuple):
 
 
 @kernel
-def _envelope_on_ball(h, P, floor, body, exact):
-    kind, vectors, matrix, scalars, log_mass = ball_envelope(h, P, floor, body.radius, exact)
+def _envelope_on_ball(h, P, floor, body, exact, wanted):
+    kind, vectors, matrix, scalars, log_mass = ball_envelope(h, P, floor, body.radius, exact, wanted)
     return Envelope(kind, vectors, matrix, matrix, scalars, 0.0, log_mass)
 
 
 @kernel
-def _envelope_on_polytope(h, P, floor, body, exact):
+def _envelope_on_polytope(h, P, floor, body, exact, wanted):
     # A flat Gaussian is made definite by exp(extra (R^2 - |x|^2) / 2) >= 1, which costs 5 percent at most.
     extra = 0.0
     if floor * body.radius**2 < 0.1:
@@ -74,20 +74,21 @@ def _propose_on_polytope(rng, env, body, out):
 # Kernels are compiled for one kind of body at a time, by its type: code for both would take four times as long.
 
 
-def envelope(h: Array, P: Array, floor: float, body: Body, exact: bool) -> Envelope:
+def envelope(h: Array, P: Array, floor: float, body: Body, exact: bool, wanted: int = ANY) -> Envelope:
     """Return an `Envelope` of exp(h.x - x'Px/2) on the body; every eigenvalue of P is at least `floor` >= 0.
 
-    With `exact` its log mass is exact, else good enough for comparing. For use inside and outside of kernels.
+    With `exact` its log mass is exact, else good enough for comparing. `wanted` is ANY, or the kind of an envelope for
+    about the same Gaussian, which spares the choice (on a ball). For use inside and outside of kernels.
     """
-    found = (_envelope_on_ball if body.ball else _envelope_on_polytope)(h, P, floor, body, exact)
+    found = (_envelope_on_ball if body.ball else _envelope_on_polytope)(h, P, floor, body, exact, wanted)
     assert isinstance(found, Envelope)
     return found
 
 
 @overload(envelope)
-def _envelope(h, P, floor, body, exact):
+def _envelope(h, P, floor, body, exact, wanted=ANY):
     chosen = _envelope_on_ball if issubclass(body.instance_class, BallBody) else _envelope_on_polytope
-    return lambda h, P, floor, body, exact: chosen(h, P, floor, body, exact)
+    return lambda h, P, floor, body, exact, wanted=ANY: chosen(h, P, floor, body, exact, wanted)
 
 
 def propose(rng: np.random.Generator, env: Envelope, body: Body, out: Array) -> float:

@@ -17,6 +17,8 @@ from ._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times,
 from ._normal import LOG_SQRT_2PI, SQRT2, draw_normal, erfcx
 
 PLAIN, TILTED, CAP, ROUND = range(4)
+ANY = PLAIN
+"""In place of a kind that is wanted: whichever is best. The plain one is taken wherever it does, unasked."""
 
 
 @kernel
@@ -94,11 +96,12 @@ def _round_log_mass(h, k, radius):
 
 
 @kernel
-def ball_envelope(h, P, floor, radius, exact):
+def ball_envelope(h, P, floor, radius, exact, wanted):
     """Choose an envelope: (kind, vectors (4, d), matrix (d, d), scalars (4,), log mass).
 
     `floor` is a known lower bound of the eigenvalues of P (0 if none is known). With `exact` the log mass is exact,
-    for callers that mix the envelope with another; else it may be a number good enough for comparing.
+    for callers that mix the envelope with another; else it may be a number good enough for comparing. Comparing is most
+    of the work: a kind that is `wanted` is taken without, if it applies, and its log mass may be missing.
     """
     d = h.size
     vectors = np.zeros((4, d))
@@ -142,7 +145,7 @@ def ball_envelope(h, P, floor, radius, exact):
         at_mode += ht[i] * zt[i] - 0.5 * p[i] * zt[i] * zt[i]
     z = times(V, zt)
     flat = 0.0
-    if nu_star > 0.0 and dot(zt, zt) > (1.0 - 1e-9) * radius * radius:
+    if wanted in (ANY, CAP) and nu_star > 0.0 and dot(zt, zt) > (1.0 - 1e-9) * radius * radius:
         n2 = zt * zt / dot(zt, zt)
         low, high = 0.0, nu_star
         for _ in range(40):
@@ -153,7 +156,7 @@ def ball_envelope(h, P, floor, radius, exact):
                 low = one
         flat = 0.5 * (low + high)
         cap = at_mode + _cap_log_mass(p, n2, nu_star, flat, radius)
-        if cap < mass:
+        if cap < mass or wanted == CAP:
             kind, mass = CAP, cap
     # The isotropic Gaussian of the smallest eigenvalue, touching at z: drawn exactly in O(d).
     k = p[0]
@@ -161,8 +164,10 @@ def ball_envelope(h, P, floor, radius, exact):
     for i in range(d):
         bend[i, i] -= k
     tilted = h - times(bend, z)
-    level = np.inf if exact else _round_log_mass(tilted, k, radius) + 0.5 * quadratic(bend, z)
-    if level < mass:
+    level = np.inf
+    if wanted == ANY and not exact:
+        level = _round_log_mass(tilted, k, radius) + 0.5 * quadratic(bend, z)
+    if level < mass or wanted == ROUND:
         vectors[0] = tilted
         vectors[1] = z
         scalars[0] = k

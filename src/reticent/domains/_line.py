@@ -30,7 +30,7 @@ def line_sampler(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     The result, called as `draw(args, lo, hi, guess, scale, rng, out)`, fills the array `out` with independent exact
     draws from [lo, hi] and returns the last of them and the number of evaluations. `guess` and `scale` say where the
     mode may be and how wide the peak; they affect speed only. The envelope, most of the evaluations, serves all draws.
-    A factory rather than a function argument, since numba caches closures but not passed functions.
+    To be called by kernels only: they are cached with it inside, while numba would compile it anew in every process.
     """
 
     @kernel

@@ -43,15 +43,30 @@ class Columns:
         """The running totals of the weights of all rows: a writable view, valid until the next `append`."""
         return self._totals[: self._count]
 
+    @property
+    def room(self) -> tuple[Array, Array, Array]:
+        """Vectors, offsets and totals with the room behind the rows, valid until the next `append` or `store`."""
+        return self._vectors, self._offsets, self._totals
+
     def append(self, vectors: Array, offsets: Array) -> None:
         """Store rows behind the present ones; their totals are for the caller to fill in."""
-        count = self._count + len(offsets)
+        self.store(vectors, offsets)
+        self.set_count(self._count + len(offsets))
+
+    def store(self, vectors: Array, offsets: Array, behind: int = 0) -> None:
+        """Put rows into the room behind the present ones, leaving out `behind`; none counts yet."""
+        start = self._count + behind
+        count = start + len(offsets)
         if count > len(self._offsets):
             capacity = max(count, int(GROWTH * len(self._offsets)), 64)
-            self._vectors = grown(self._vectors, capacity)
-            self._offsets, self._totals = grown(self._offsets, capacity), grown(self._totals, capacity)
-        self._vectors[self._count : count] = vectors
-        self._offsets[self._count : count] = offsets
+            # The offsets last, by which the room is known: an interrupt must not leave the others short of it.
+            self._vectors, self._totals = grown(self._vectors, capacity), grown(self._totals, capacity)
+            self._offsets = grown(self._offsets, capacity)
+        self._vectors[start:count] = vectors
+        self._offsets[start:count] = offsets
+
+    def set_count(self, count: int) -> None:
+        """Say how many of the rows that have been stored count."""
         self._count = count
 
     def __getstate__(self) -> dict[str, object]:

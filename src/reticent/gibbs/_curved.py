@@ -3,26 +3,55 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from reticent._check import Array
 from reticent._kernel import kernel
 from reticent.domains._gauss import envelope, propose
+from reticent.domains._gauss_ball import ANY
+from reticent.losses import Rows
 
-from ._history import RowHistory
+from ._history import Past, RowHistory
 from ._mode import mode_on_body
+from ._outcome import DRAWN, FAR, GIVEN_UP, Counts
+from ._phi import concordance
 from ._thinning import lower_factor, survives, upper_factor
+
+FILLED, SINCE, LOOKED, WASTED, PROPOSALS, READS, KIND, CHOSEN = range(8)  # places in `CurvedParts.work`
+_PATIENCE = 64  # proposals for one draw between two looks at whether moving the reference point would pay
+
+
+class CurvedParts(NamedTuple):
+    """A measure of curved losses as its kernel takes it."""
+
+    past: Past
+    beta: float
+    lam: float
+    limit: int
+    """The most proposals that one draw may take."""
+    work: Counts
+    """Draws made, proposals for the next; rounds when it was last asked whether the reference point should move, work
+    put into rejected proposals since, in rows read; all proposals, all rows read; the kind of the last envelope, and
+    rounds when it was chosen."""
 
 
 @kernel
-def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vectors, offsets, totals, limit, out):
-    """Fill the rows of `out` with draws; return (proposals, rows read, rows filled).
+def draw_curved(rng, parts, n, out):
+    """Fill the rows of `out` with draws from the measure of the first `n` rounds; return DRAWN, FAR or GIVEN_UP.
 
-    Gives up after `limit` proposals for one row. The envelope, which is most of the work, is found once for all rows.
+    After FAR the same call goes on, once the sampler has looked after its reference point. The envelope, which is most
+    of the work, is found once for all rows.
     """
-    z, gradient, hessian, floor, extent = summary
+    past, beta, lam, limit, work = parts
+    if work[FILLED] == 0 and work[SINCE] == 0 and n > 1.25 * work[LOOKED]:
+        return FAR
+    code, parameter, body = past.code, past.parameter, past.body
+    vectors, offsets, totals = past.vectors[:n], past.offsets[:n], past.totals[:n]
+    z, gradient, hessian, floor, extent = past.summary
     d = z.size
+    most = concordance(code, extent[1])
     P = np.empty((d, d))
     h = np.empty(d)
     for i in range(d):
@@ -32,16 +61,31 @@ def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vector
             bent += floor[i, j] * z[j]
         P[i, i] += beta * lam
         h[i] = beta * (bent - gradient[i])
-    env = envelope(h, P, beta * lam, body, False)
-    weight = totals[-1] if totals.size else 0.0
-    reads = 0
+    # To choose the best kind is most of the work of an envelope, and a little later it is still the best.
+    wanted = work[KIND] if n <= 1.05 * work[CHOSEN] else ANY
+    env = envelope(h, P, beta * lam, body, False, wanted)
+    weight = totals[n - 1] if n > 0 else 0.0
+    work[KIND] = env.kind
+    if wanted == ANY:
+        work[CHOSEN] = n
     u = np.empty(d)
-    tried, row, since = 0, 0, 0
+    row = work[FILLED]
     while row < out.shape[0]:
+        since = work[SINCE]
+        if since > 0 and (since % _PATIENCE == 0 or since == limit) and work[WASTED] > 4 * n:
+            # Moving costs a few passes over the past: worth it once as much work has been wasted.
+            work[FILLED] = row
+            return FAR
         if since == limit:
-            return tried, reads, row
-        tried += 1
-        since += 1
+            work[FILLED] = work[SINCE] = 0
+            return GIVEN_UP
+        if since == _PATIENCE and wanted != ANY:
+            wanted = ANY
+            env = envelope(h, P, beta * lam, body, False, ANY)
+            work[KIND], work[CHOSEN] = env.kind, n
+        work[SINCE] += 1
+        work[PROPOSALS] += 1
+        work[WASTED] += d
         log_weight = propose(rng, env, body, out[row])
         if log_weight == -np.inf or rng.standard_exponential() < -log_weight:
             continue
@@ -51,9 +95,9 @@ def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vector
             square += u[j] * u[j]
         # A row's remainder is at most its largest curvature times (row.u)^2 / 2.
         cap, share = 0.5 * square, 0.0
-        if concordance >= 0.0 and beta * cap * weight > 1.0:
+        if most >= 0.0 and beta * cap * weight > 1.0:
             # Worth a closer look: the Hessian at z, less what self-concordance lets it lose, is a better lower bound.
-            tau = concordance * extent[0] * math.sqrt(square)
+            tau = most * extent[0] * math.sqrt(square)
             keep = lower_factor(tau)
             gain = 0.0
             for i in range(d):
@@ -67,24 +111,23 @@ def _attempt(rng, code, parameter, concordance, beta, lam, body, summary, vector
                 cap *= tighter
                 share = keep
         kept, read = survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share)
-        reads += read
+        work[READS] += read
+        work[WASTED] += read
         if kept:
+            work[WASTED] -= d
+            work[SINCE] = 0
             row += 1
-            since = 0
-    return tried, reads, row
+    work[FILLED] = 0
+    return DRAWN
 
 
 class CurvedSampler:
     """Draws from the measure of a curved loss; the past is read again only when the reference point must move."""
 
-    # Proposals between two looks at whether moving the reference point would pay.
-    PATIENCE = 64
-
     def __init__(self, history: RowHistory, beta: float, lam: float) -> None:
         self.history = history
         self.beta, self.lam = beta, lam
-        self.looked_at = 0  # rounds when it was last asked whether the reference point should move
-        self.wasted = 0.0  # work put into rejected proposals since, in rows read
+        self.work: Counts = np.zeros(8, dtype=np.int64)
 
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
         """Return (chart point, proposals, rows read), or None after `limit` proposals."""
@@ -96,55 +139,32 @@ class CurvedSampler:
 
         None after `limit` proposals for one of them.
         """
-        history = self.history
-        columns, loss = history.columns, history.loss
-        self._recentre_if_far()
-        out = np.empty((count, history.domain.chart_dim))
-        proposals = reads = filled = since = 0
-        while since < limit:
-            most = loss.self_concordance(float(history.summary.extent[1]))
-            tried, read, done = _attempt(
-                rng,
-                loss.code,
-                loss.parameter,
-                -1.0 if most is None else most,
-                self.beta,
-                self.lam,
-                history.domain.body,
-                history.summary,
-                columns.vectors,
-                columns.offsets,
-                columns.totals,
-                min(self.PATIENCE, limit - since),
-                out[filled:],
-            )
-            proposals += tried
-            reads += read
-            filled += done
-            self.wasted += (tried - done) * out.shape[1] + read
-            if filled == count:
-                return out, proposals, reads
-            # The row that was given up has had its patience, after those that were filled.
-            since = min(self.PATIENCE, limit - since) + (0 if done else since)
-            # Moving costs a few passes over the past: worth it once as much work has been wasted.
-            if self.wasted > 4 * len(history):
-                self._recentre()
-        return None
+        out = np.empty((count, self.history.domain.chart_dim))
+        self.work[[FILLED, SINCE, PROPOSALS, READS]] = 0
+        while (outcome := draw_curved(rng, self.parts(limit), len(self.history), out)) == FAR:
+            self.tend()
+        return None if outcome == GIVEN_UP else (out, int(self.work[PROPOSALS]), int(self.work[READS]))
 
-    def _recentre_if_far(self) -> None:
-        """Move the reference point when the past has grown and a Newton step is long beside the width of the peak."""
+    def parts(self, limit: int) -> CurvedParts:
+        """Return the measure as a kernel takes it, until more rounds are stored or the reference point moves."""
+        return CurvedParts(self.history.past, self.beta, self.lam, limit, self.work)
+
+    def store(self, rows: Rows) -> None:
+        """Store rounds that a kernel is going to take in."""
+        self.history.store(rows)
+
+    def tend(self) -> None:
+        """Look after the reference point, as a draw that was FAR asks.
+
+        It moves where a Newton step is long beside the width of the peak, or where proposals were wasted.
+        """
         n = len(self.history)
-        if n <= 1.25 * self.looked_at:
-            return
-        self.looked_at = n
-        z, gradient, hessian, _, _ = self.history.summary
-        slope = gradient + self.lam * z
-        step = np.linalg.lstsq(hessian + self.lam * np.eye(z.size), slope, rcond=None)[0]
-        if self.beta * float(slope @ step) > max(0.5, 0.1 * z.size):
-            self._recentre()
-
-    def _recentre(self) -> None:
-        history = self.history
-        z, gradient, hessian = mode_on_body(history, self.beta, self.lam)
-        history.recentre(z, gradient, hessian)
-        self.wasted = 0.0
+        if n > 1.25 * self.work[LOOKED]:
+            self.work[LOOKED] = n
+            z, gradient, hessian, _, _ = self.history.summary
+            slope = gradient + self.lam * z
+            step = np.linalg.lstsq(hessian + self.lam * np.eye(z.size), slope, rcond=None)[0]
+            if self.beta * float(slope @ step) <= max(0.5, 0.1 * z.size):
+                return
+        self.history.recentre(*mode_on_body(self.history, self.beta, self.lam))
+        self.work[WASTED] = 0

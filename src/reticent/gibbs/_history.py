@@ -9,6 +9,7 @@ import numpy as np
 from reticent._check import Array
 from reticent._kernel import kernel
 from reticent.domains import Domain
+from reticent.domains._body import Body
 from reticent.losses import GeneralisedLinear, Hinge, Rows
 
 from ._columns import Columns
@@ -30,13 +31,27 @@ class Summary(NamedTuple):
     extent: Array  # largest norm of a row, largest |margin| over the body
 
 
+class Past(NamedTuple):
+    """What kernels read and write of a history; the arrays have room behind the rows that count."""
+
+    code: int
+    parameter: float
+    curved: bool
+    vectors: Array
+    offsets: Array
+    totals: Array
+    body: Body
+    summary: Summary
+
+
 @kernel
-def _ingest(code, parameter, curved, vectors, offsets, totals, start, body, summary):
-    """Add the rows from `start` on to the summary, one after the other."""
+def ingest(past, start, stop):
+    """Add the rows from `start` to `stop` to the summary, one after the other."""
+    code, parameter, curved, vectors, offsets, totals, body, summary = past
     z, gradient, hessian, floor, extent = summary
     d = z.size
     total = totals[start - 1] if start > 0 else 0.0
-    for i in range(start, offsets.size):
+    for i in range(start, stop):
         row = vectors[i]
         m = margin(vectors, offsets, i, z)
         slope = dphi(code, parameter, m)
@@ -108,22 +123,23 @@ class RowHistory:
 
     def add(self, rows: Rows) -> None:
         """Store rows and update the summary."""
-        start = len(self.columns)
+        start, stop = len(self.columns), len(self.columns) + len(rows)
+        self.store(rows)
+        ingest(self.past, start, stop)
+        self.columns.set_count(stop)
+
+    def store(self, rows: Rows) -> None:
+        """Store rows that a kernel is going to take in; none counts yet."""
         for first in range(0, len(rows), _CHUNK):
             part = slice(first, first + _CHUNK)
             offsets = rows.offsets[part]
-            self.columns.append(rows.vectors[part], offsets - self.shift if self.shift else offsets)
-        columns = self.columns
-        _ingest(
-            self.loss.code,
-            self.loss.parameter,
-            self.curved,
-            columns.vectors,
-            columns.offsets,
-            columns.totals,
-            start,
-            self.domain.body,
-            self.summary,
+            self.columns.store(rows.vectors[part], offsets - self.shift if self.shift else offsets, behind=first)
+
+    @property
+    def past(self) -> Past:
+        """The rows and their summary, for kernels; valid until more rows are stored."""
+        return Past(
+            self.loss.code, self.loss.parameter, self.curved, *self.columns.room, self.domain.body, self.summary
         )
 
     def value(self, x: Array) -> float:
@@ -157,6 +173,5 @@ class RowHistory:
 
     def recentre(self, z: Array, gradient: Array, hessian: Array) -> None:
         """Move the reference point to z, where the derivatives are as given."""
-        self.summary.z[...] = z
-        self.summary.gradient[...] = gradient
-        self.summary.hessian[...] = hessian
+        # In one go: an interrupt must not leave a point with the derivatives of another.
+        self.summary = self.summary._replace(z=np.array(z), gradient=np.array(gradient), hessian=np.array(hessian))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
 from reticent._check import Array
 from reticent._kernel import kernel
 from reticent.domains._line import line_sampler
+from reticent.losses import Rows
 
-from ._columns import grown
-from ._history import RowHistory
+from ._columns import GROWTH, grown
+from ._history import Past, RowHistory
+from ._outcome import DRAWN, Counts
 
 _RATIO = 4  # a level is merged into the one before it unless that is this many times longer
+_LEVELS = 64  # more than there can be: each is that many times shorter than the one before
 
 
 @kernel
@@ -51,35 +57,82 @@ def _log_density(args, x):
 _draw_line = line_sampler(_log_density)
 
 
+class LineParts(NamedTuple):
+    """A measure of piecewise quadratic losses on an interval as its kernel takes it."""
+
+    past: Past
+    beta: float
+    lam: float
+    lo: float
+    hi: float
+    points: Array
+    """Where a loss has its breaks, by its margin; the jumps of slope and curvature there, and the two end slopes."""
+    slopes: Array
+    bends: Array
+    ends: Array
+    base: Array
+    """Slope and curvature at 0 of what no break between lo and hi is part of."""
+    breaks: Array
+    jumps: Array
+    prefix: Array
+    starts: Counts
+    origins: Array
+    counts: Counts
+    """Levels, rounds taken in, density evaluations."""
+    guess: Array
+
+
 @kernel
-def _breaks(vectors, offsets, lo, hi, points, slopes, bends, ends, base, out, jumps):
-    """Write the breaks of each row between lo and hi; add what the others make of slope and curvature at 0; count."""
-    count = 0
-    for i in range(offsets.size):
+def _breaks(line, first, n, at):
+    """Write the breaks of the rows from `first` to `n` that lie between lo and hi behind the `at` there are; count.
+
+    What the others make of slope and curvature at 0 is added to the base.
+    """
+    count = at
+    vectors, offsets, ends, base = line.past.vectors, line.past.offsets, line.ends, line.base
+    for i in range(first, n):
         a = vectors[i, 0]
         if abs(a) < 1e-150:
             continue  # a constant, to far beyond double precision
         # As a function of x the row starts, at minus infinity, with one of its two end slopes and no curvature.
         base[0] += a * (ends[0] if a > 0.0 else ends[1])
-        for k in range(points.size):
-            x = (points[k] - offsets[i]) / a
-            jump, bend = abs(a) * slopes[k], a * abs(a) * bends[k]
-            if x <= lo:
+        for k in range(line.points.size):
+            x = (line.points[k] - offsets[i]) / a
+            jump, bend = abs(a) * line.slopes[k], a * abs(a) * line.bends[k]
+            if x <= line.lo:
                 base[0] += jump - bend * x
                 base[1] += bend
-            elif x < hi:
-                out[count] = x
-                jumps[count, 0] = jump
-                jumps[count, 1] = bend
+            elif x < line.hi:
+                line.breaks[count] = x
+                line.jumps[count, 0] = jump
+                line.jumps[count, 1] = bend
                 count += 1
     return count
 
 
 @kernel
-def _fill(breaks, jumps, prefix, start, origin):
+def _merge(breaks, jumps, start, middle, stop):
+    """Merge two sorted stretches that lie one behind the other, from their far end."""
+    late, late_jumps = breaks[middle:stop].copy(), jumps[middle:stop].copy()
+    i, j = middle - 1, late.size - 1
+    for k in range(stop - 1, start - 1, -1):
+        if j < 0:
+            break  # the rest is where it belongs
+        if i >= start and breaks[i] > late[j]:
+            breaks[k] = breaks[i]
+            jumps[k, 0], jumps[k, 1] = jumps[i, 0], jumps[i, 1]
+            i -= 1
+        else:
+            breaks[k] = late[j]
+            jumps[k, 0], jumps[k, 1] = late_jumps[j, 0], late_jumps[j, 1]
+            j -= 1
+
+
+@kernel
+def _fill(breaks, jumps, prefix, start, stop, origin):
     """Prefix sums over one sorted level, with breaks reckoned from `origin`."""
     j = jk = q = qk = qkk = 0.0
-    for i in range(start, breaks.size):
+    for i in range(start, stop):
         k = breaks[i] - origin
         j += jumps[i, 0]
         jk += jumps[i, 0] * k
@@ -94,6 +147,47 @@ def _fill(breaks, jumps, prefix, start, origin):
             prefix[i, 4] = qkk
 
 
+@kernel
+def _index(line, n):
+    """Take in the rows up to `n` that came since the last draw."""
+    breaks, jumps, starts, counts = line.breaks, line.jumps, line.starts, line.counts
+    level, first = counts[0], counts[1]
+    if first == n:
+        return
+    start = starts[level]
+    stop = _breaks(line, first, n, start)
+    counts[1] = n
+    if stop == start:
+        return
+    order = start + np.argsort(breaks[start:stop], kind="mergesort")
+    breaks[start:stop] = breaks[order]
+    jumps[start:stop] = jumps[order]
+    while level > 0 and start - starts[level - 1] < _RATIO * (stop - start):
+        level -= 1
+        _merge(breaks, jumps, starts[level], start, stop)
+        start = starts[level]
+    origin = breaks[(start + stop) // 2]
+    _fill(breaks, jumps, line.prefix, start, stop, origin)
+    line.origins[level] = origin
+    starts[level + 1] = stop
+    counts[0] = level + 1
+
+
+@kernel
+def draw_line(rng, line, n, out):
+    """Fill `out` with draws from the measure of the first `n` rounds; return DRAWN."""
+    _index(line, n)
+    level = line.counts[0]
+    sums = line.base[0], line.base[1], line.breaks, line.prefix, line.starts[: level + 1], line.origins
+    scale = line.hi - line.lo
+    if line.lam > 0.0:
+        scale = min(scale, 1.0 / math.sqrt(line.beta * line.lam))
+    args = line.beta, line.lam, sums
+    line.guess[0], count = _draw_line(args, line.lo, line.hi, line.guess[0], scale, rng, out.reshape(out.size))
+    line.counts[2] += count
+    return DRAWN
+
+
 class LineSampler:
     """Draws for piecewise quadratic losses on an interval, with O(log t) levels of O(log t) search per evaluation."""
 
@@ -102,55 +196,18 @@ class LineSampler:
         if pieces is None or history.domain.chart_dim != 1:
             raise ValueError("the line sampler takes piecewise quadratic losses in one dimension only")
         self.history, self.beta, self.lam = history, beta, lam
-        self.points, self.slopes, self.bends, first = pieces
-        self.points = self.points - history.shift
-        self.ends = np.array(
-            [first, first + self.slopes.sum() + self.bends @ (self.points[-1] - self.points)]
-        )  # slopes at minus and plus infinity
-        self.lo, self.hi = float(history.domain.body.lo[0]), float(history.domain.body.hi[0])
-        self.base = np.zeros(2)
+        points, slopes, bends, first = pieces
+        points = points - history.shift
+        ends = np.array([first, first + slopes.sum() + bends @ (points[-1] - points)])  # at minus and plus infinity
+        body = history.domain.body
+        self.shape = float(body.lo[0]), float(body.hi[0]), points, slopes, bends, ends, np.zeros(2)
         self.breaks = np.zeros(0)
         self.jumps = np.zeros((0, 2))
-        self.prefix = np.zeros((0, 5 if self.bends.any() else 2))
-        self.starts = [0]
-        self.origins: list[float] = []
-        self.indexed = 0
-        self.guess = 0.0
-
-    def _index(self) -> None:
-        """Take in the rows that came since the last draw."""
-        columns = self.history.columns
-        vectors, offsets = columns.vectors[self.indexed :], columns.offsets[self.indexed :]
-        if not len(offsets):
-            return
-        out = np.empty(len(offsets) * self.points.size)
-        jumps = np.empty((out.size, 2))
-        found = _breaks(
-            vectors, offsets, self.lo, self.hi,
-            self.points, self.slopes, self.bends, self.ends, self.base, out, jumps,
-        )  # fmt: skip
-        self.indexed = len(columns)
-        if not found:
-            return
-        start, count = self.starts[-1], self.starts[-1] + found
-        if count > len(self.breaks):
-            capacity = max(count, int(1.25 * len(self.breaks)), 64)
-            self.breaks, self.jumps = grown(self.breaks, capacity), grown(self.jumps, capacity)
-            self.prefix = grown(self.prefix, capacity)
-        self.breaks[start:count], self.jumps[start:count] = out[:found], jumps[:found]
-        self.starts.append(count)
-        self.origins.append(0.0)
-        # Levels lie one behind the other: merging is sorting their common stretch.
-        while len(self.starts) > 2 and (
-            self.starts[-2] - self.starts[-3] < _RATIO * (self.starts[-1] - self.starts[-2])
-        ):
-            del self.starts[-2], self.origins[-2]
-        start = self.starts[-2]
-        order = start + np.argsort(self.breaks[start:count], kind="stable")
-        self.breaks[start:count] = self.breaks[order]
-        self.jumps[start:count] = self.jumps[order]
-        self.origins[-1] = float(self.breaks[(start + count) // 2])
-        _fill(self.breaks[:count], self.jumps[:count], self.prefix[:count], start, self.origins[-1])
+        self.prefix = np.zeros((0, 5 if bends.any() else 2))
+        self.starts: Counts = np.zeros(_LEVELS + 1, dtype=np.int64)
+        self.origins = np.zeros(_LEVELS)
+        self.counts: Counts = np.zeros(3, dtype=np.int64)
+        self.guess = np.zeros(1)
 
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int]:
         """Return (chart point, density evaluations, rows read, which is none: the sums are exact)."""
@@ -159,18 +216,30 @@ class LineSampler:
 
     def draw_many(self, rng: np.random.Generator, count: int, limit: int) -> tuple[Array, int, int]:
         """Return (chart points, evaluations, 0): `count` independent draws from one envelope."""
-        self._index()
-        stop = self.starts[-1]
-        parts = (
-            float(self.base[0]),
-            float(self.base[1]),
-            self.breaks[:stop],
-            self.prefix[:stop],
-            np.array(self.starts),
-            np.array(self.origins),
-        )
-        scale = min(self.hi - self.lo, 1.0 / np.sqrt(self.beta * self.lam) if self.lam > 0.0 else np.inf)
-        out = np.empty(count)
-        args = self.beta, self.lam, parts
-        self.guess, evaluations = _draw_line(args, self.lo, self.hi, self.guess, scale, rng, out)
-        return out[:, None], evaluations, 0
+        out = np.empty((count, 1))
+        self._make_room(len(self.history))
+        self.counts[2] = 0
+        draw_line(rng, self.parts(limit), len(self.history), out)
+        return out, int(self.counts[2]), 0
+
+    def parts(self, limit: int) -> LineParts:
+        """Return the measure as a kernel takes it, until more rounds are stored."""
+        return LineParts(
+            self.history.past, self.beta, self.lam, *self.shape, self.breaks, self.jumps, self.prefix,
+            self.starts, self.origins, self.counts, self.guess,
+        )  # fmt: skip
+
+    def store(self, rows: Rows) -> None:
+        """Store rounds that a kernel is going to take in."""
+        self.history.store(rows)
+        self._make_room(len(self.history) + len(rows))
+
+    def _make_room(self, rounds: int) -> None:
+        """Make room for the breaks of so many rounds in all."""
+        level, indexed, _ = self.counts.tolist()
+        most = int(self.starts[level]) + (rounds - indexed) * self.shape[2].size
+        if most > len(self.breaks):
+            capacity = max(most, int(GROWTH * len(self.breaks)), 64)
+            # The breaks last, by which the room is known: an interrupt must not leave the others short of it.
+            self.jumps, self.prefix = grown(self.jumps, capacity), grown(self.prefix, capacity)
+            self.breaks = grown(self.breaks, capacity)

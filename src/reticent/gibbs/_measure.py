@@ -175,7 +175,7 @@ class Gibbs:
             if found is not None:
                 point, proposals, reads, *distance = found
                 return point, chosen, int(proposals), int(reads), float(distance[0]) if distance else 0.0
-        raise WorkLimitError(self._why_given_up(rungs[-1][0]))
+        raise WorkLimitError(self.why_given_up(rungs[-1][0]))
 
     def _ladder(self) -> list[tuple[str, int]]:
         """Return the methods to try in turn, with the most proposals of each.
@@ -200,16 +200,22 @@ class Gibbs:
             return np.array([self.draw_in_chart(rng)[0] for _ in range(count)])
         found = sampler.draw_many(rng, count, self.limit)
         if found is None:
-            raise WorkLimitError(self._why_given_up(rungs[0][0]))
+            raise WorkLimitError(self.why_given_up(rungs[0][0]))
         points: Array = found[0]
         return points
 
+    def compiled(self) -> Any:
+        """Return the sampler of all draws to come, whatever the rounds, if its kernel can work alone; else None."""
+        rungs = self._ladder()
+        alone = isinstance(self.loss, GeneralisedLinear) and len(rungs) == 1 and rungs[0][0] in ("line", "curved")
+        return self._sampler(rungs[0][0]) if alone else None
+
     def _default(self) -> str:
         """Return the method for the present rounds; asked again only when there are more."""
-        if self._chosen[0] != self.rounds:
-            # Linear losses change no curvature, a line stays a line: what holds of them once holds for good.
-            settled = isinstance(self.loss, Linear) or self._chosen[1] in ("line", "curved")
-            self._chosen = self.rounds, (settled and self._chosen[1]) or self.methods[0]
+        # Linear losses change no curvature, a line stays a line: what holds of them once holds for good.
+        settled = self._chosen[1] and (isinstance(self.loss, Linear) or self._chosen[1] in ("line", "curved"))
+        if not settled and self._chosen[0] != self.rounds:
+            self._chosen = self.rounds, self.methods[0]
         return self._chosen[1]
 
     def _patience(self, method: str) -> int:
@@ -220,7 +226,9 @@ class Gibbs:
         hard = method == "quartic" or (method == "curved" and not getattr(self.loss, "curved", False))
         return 20 * _TRIES if hard else self.limit
 
-    def _why_given_up(self, method: str) -> str:
+    def why_given_up(self, method: str | None = None) -> str:
+        """Return what to say of a draw that needs more proposals than it may take, by the default method or another."""
+        method = method or self._default()
         others = (
             f"another of the methods ({', '.join(self.methods)})" if len(self.methods) > 1 else "a distance above 0"
         )

@@ -79,6 +79,12 @@ def curvature_range(code, parameter, low, high):
 
 
 @kernel
+def concordance(code, reach):
+    """The M with |third derivative| <= M times the second where |m| <= reach; -1 where there is none."""
+    return math.tanh(0.5 * reach) if code == LOGISTIC else -1.0
+
+
+@kernel
 def margin(vectors, offsets, i, z):
     """The margin of row i at z. Whoever needs to know on which side of its kink a row is must ask here.
 

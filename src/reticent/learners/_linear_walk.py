@@ -14,6 +14,7 @@ from reticent.losses import Rows
 from ._changes import Changes
 from ._coin import AuxiliaryCoin, Toss
 from ._learner import NEVER
+from ._next_coin import next_coin
 from ._walk import Walk
 
 _CHANGES = 1024  # that one call of the kernel can report
@@ -64,13 +65,9 @@ def _play(rng, body, beta, k, batch, length, cap, coin, vectors, totals, counts,
         due = keep_from = NEVER
         level[0] = 0.0
         if spent < cap:
-            after = 1.0 + math.floor(rng.standard_exponential() / -math.log1p(-look))
-            if rng.random() >= share:
-                level[0] = 1.0 - open_ * rng.random()
-            if (done // batch + after) * batch < length:
-                due = (done // batch + np.int64(after)) * batch
-                if level[0] > 0.0:
-                    keep_from = due - batch
+            due, level[0] = next_coin(rng, look, share, open_, done, batch, length)
+            if level[0] > 0.0 and due < NEVER:
+                keep_from = due - batch
     counts[0], counts[1], counts[2], counts[3] = done, due, keep_from, spent
     return i, changes
 

@@ -118,7 +118,7 @@ class Walk:
 
 
 def new_walk(plan: Plan, loss: Loss, rng: np.random.Generator, coin: str, on_steep: str, length: int) -> Walk:
-    """Start an epoch of so many rounds; the walk is compiled where the measure is a Gaussian drawn in closed form."""
+    """Start an epoch of so many rounds; the walk is compiled where draws need nothing from Python."""
     measure = Gibbs(
         plan.domain, loss, plan.beta, plan.lam, lipschitz=plan.lipschitz, on_steep=on_steep, distance=plan.distance
     )
@@ -131,4 +131,8 @@ def new_walk(plan: Plan, loss: Loss, rng: np.random.Generator, coin: str, on_ste
         from ._linear_walk import LinearWalk  # compiled: loads numba
 
         return LinearWalk(plan, measure, rng, AuxiliaryCoin(plan), length)
+    if measure.compiled() is not None:
+        from ._row_walk import RowWalk
+
+        return RowWalk(plan, measure, rng, AuxiliaryCoin(plan), length)
     return Walk(plan, measure, rng, AuxiliaryCoin(plan), length)

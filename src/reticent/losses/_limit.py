@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from reticent._check import Array, positive
+from reticent._norms import norms
 from reticent.losses._margins import margin_range
 from reticent.losses._rows import Charted, Rows
 
@@ -78,9 +80,16 @@ def slope_cap(slope: Slope) -> float:
 
 
 def _surely_within(domain: Charted, rows: Rows, slope: Slope, limit: float) -> bool:
-    """Say whether norms alone keep every row within the limit, whatever its margins: the common case, and cheap."""
+    """Say whether every row is within the limit even at the steepest slope that any can have: the common case, cheap.
+
+    That slope is the one over all margins, or over those that the longest row and the largest offset can reach.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool((domain.lengths(rows.vectors) * slope_cap(slope) <= limit * (1 + SLACK)).all())
+        longest, most = float(domain.lengths(rows.vectors).max()), limit * (1 + SLACK)
+        if longest * slope_cap(slope) <= most:
+            return True
+        reach = float(norms(rows.vectors).max()) * domain.radius + float(np.abs(rows.offsets).max())
+        return math.isfinite(reach) and bool(longest * slope(np.array([-reach]), np.array([reach]))[0] <= most)
 
 
 def _shrunk(domain: Charted, rows: Rows, slope: Slope, limit: float) -> Rows:
