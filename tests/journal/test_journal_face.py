@@ -209,7 +209,7 @@ def fragile(monkeypatch, at):
 
 @pytest.mark.parametrize("many", [True, False])
 def test_a_draw_that_fails_leaves_a_journal_that_goes_on(many, path, monkeypatch):
-    this = run("logistic")
+    this = run("hinge")
     fragile(monkeypatch, 20)
     bare = rt.make(this.plan, this.loss, seed=3)
     with pytest.raises(rt.WorkLimitError):
