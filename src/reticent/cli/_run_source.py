@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ class Piece:
         return Piece(tuple(part[rows] for part in self.block), lambda i: self.where(int(places[i])))
 
 
-class Source:
+class Source(ABC):
     """Where rounds come from; what `pieces` leaves out because it cannot be read is counted in `skipped`."""
 
     name: str
@@ -41,19 +42,19 @@ class Source:
     """The number of rounds, as far as it is known before they are read."""
     skipped = 0
 
+    @abstractmethod
     def pieces(self, most: int) -> Generator[Piece, None, None]:
         """Go through the rounds in blocks of at most `most`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def again(self) -> Iterator[tuple[Any, ...]]:
         """Go through the blocks once more from the first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def done(self) -> float:
         """Return the share that has been read, 0 where nobody knows."""
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (most have nothing open)
         """Close what is open."""
 
 

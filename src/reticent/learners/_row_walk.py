@@ -1,4 +1,4 @@
-"""The walk over losses whose draws need nothing from Python, compiled as a whole: half a million rounds a second."""
+"""The walk over losses whose draws need nothing from Python, compiled as a whole."""
 
 from __future__ import annotations
 
