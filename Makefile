@@ -28,8 +28,8 @@ demo: $(LAB)
 test: lint types unit
 
 lint: setup
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check --no-cache src tests bench
+	$(BIN)/ruff format --no-cache --check src tests bench
 
 types: setup
 	$(BIN)/mypy

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streams import KINDS, bad_blocks, first_rows, one_row, stream
+from contract_rows import KINDS, bad_blocks, first_rows, one_row, stream
 
 import reticent as rt
 from reticent.learners import Learner

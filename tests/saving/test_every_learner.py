@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from contract_rows import first_rows, one_row
 from test_contract import ALL, data_of, new, plan_of, same_state
 
 import reticent as rt
 from reticent._saving import pack_learner
 from reticent.journal import Reader
-from streams import first_rows, one_row
 
 
 @pytest.fixture(params=ALL, ids=lambda case: case.name)
