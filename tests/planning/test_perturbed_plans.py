@@ -82,6 +82,14 @@ def test_reflection_switches_as_often_as_asked_and_costs_little():
     assert not curved.vacuous
 
 
+def test_lazy_smooth_leader_keeps_its_rate_at_the_longest_horizons():
+    """At S = T^(2/3) nothing but the leader's own regret counts, however long the run."""
+    for power in (36, 45, 53):
+        T = 2**power
+        plan = plan_sherman_koren(rt.Ball(64), T, 1.0, round(1.7 * T ** (2 / 3)), smoothness=0.25)
+        assert plan.regret_bound < 1.2 * T**0.5
+
+
 def test_the_lazy_leader_has_the_best_grid():
     for domain in (rt.Ball(3), rt.Box([0, 0], [1, 3]), rt.Simplex(4)):
         plan = plan_lazy_leader(domain, 10_000, 1.0)

@@ -112,8 +112,9 @@ def plan_sherman_koren(
     return min(found, key=lambda plan: plan.regret_bound)
 
 
-# Candidates of log phi, in deviations of the coin's ratio, and of lam, relative to the best for flat losses.
-_WIDTHS = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0)
+# Candidates of log phi, in deviations of the coin's ratio (what is clipped adds up over T^2 pairs of rounds: the widest
+# serve horizons up to 2^53), and of lam, relative to the best for flat losses.
+_WIDTHS = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0)
 _MORE = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 
 
