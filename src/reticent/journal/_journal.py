@@ -36,7 +36,7 @@ class Journal:
     is called: then they are on disk, acknowledged and counted by `acknowledged`, and the decision that follows from
     them is shown. With `prompt=True` a batch also ends where the decision may change, so that in every round the
     decision shown is that of a learner without a journal. The state of the learner is written every `checkpoint`
-    rounds (further apart in long runs), so that resuming does not take in everything again.
+    rounds (a large one less often), so that resuming does not take in everything again.
 
     **The file is as sensitive as the data**: it holds every round, and the random generator. It is for its owner only
     (mode 0600), as are the files PATH-wal, PATH-shm and PATH-lock beside it, which belong to it. Never resume two

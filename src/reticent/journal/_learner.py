@@ -190,9 +190,9 @@ class JournaledLearner:
         taken = Taken(self._inner, block, parts, trace=trace)
         failed = taken.error is not None
         pieces = cut(block, taken.count, failed, first, taken.places, taken.points)
-        last = max(self._kept, 0)
+        due = self._inner.rounds - max(self._kept, 0) >= self._every and self._store.has_room_for_state
         # What failed might not fail again: the state after it is written, so that resuming need not repeat it.
-        self._write(_records(first, pieces), state=failed or self._inner.rounds - last >= max(self._every, last // 4))
+        self._write(_records(first, pieces), state=failed or due)
         return taken
 
     def _write(self, records: Iterable[Record], *, state: bool) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import weakref
 import zlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reticent._saving._write import OWNER_ONLY
 
@@ -87,7 +87,8 @@ class Lock:
     def write(self, head: Head) -> None:
         """Note how far the journal has come; a process that dies does not take this with it."""
         words = {"records": head.records, "rounds": head.rounds, "digest": head.digest.hex()}
-        self._put(json.dumps({**words, "check": _check(words)}), _LENGTH, _SLOTS[self._slot])
+        text = json.dumps(words)
+        self._put(f'{text[:-1]}, "check": {_check(text)}}}', _LENGTH, _SLOTS[self._slot])
         self._slot = 1 - self._slot
 
     def _put(self, text: str, length: int, start: int) -> None:
@@ -115,15 +116,15 @@ class Lock:
         self.release()
 
 
-def _check(words: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(words).encode())
+def _check(text: str) -> int:
+    return zlib.crc32(text.encode())
 
 
 def _head_in(text: str) -> Head | None:
     """Return what a slot says; None if it is empty, or was written by half."""
     try:
         words = json.loads(text)
-        whole = words.pop("check") == _check(words)
+        whole = words.pop("check") == _check(json.dumps(words))
         return Head(int(words["records"]), int(words["rounds"]), bytes.fromhex(words["digest"])) if whole else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

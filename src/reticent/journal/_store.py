@@ -21,7 +21,9 @@ VERSION = 1
 """The version of the format."""
 _MARK = 0x52544A4C  # "RTJL", where SQLite keeps what kind of application a file belongs to
 _PIECE = 1 << 26  # bytes of a state in one row: SQLite's rows end at a gigabyte
-_LOG_PAGES = 4000  # of the write-ahead log before it is folded into the database: 16 megabytes
+_PAGE = 1 << 14  # bytes: a commit of a thousand rounds writes few of them, one of a single round not much more
+_LOG_PAGES = 1000  # of the write-ahead log before it is folded into the database: 16 megabytes
+_SMALL = 1 << 20  # bytes of a state that is written whenever it is asked for
 _HEADER = bytes([2, 2, 0, 64, 32, 32])  # from byte 18 on in every journal: WAL mode, and how pages are filled
 _open: weakref.WeakSet[Store] = weakref.WeakSet()
 _EMPTY = Head(0, 0, bytes(32))
@@ -55,6 +57,7 @@ class Store:
         try:
             self._begin(write)
             self.head = _EMPTY if self.new else self._head()
+            self._since, self._state_size = 0, 0 if self.new else self._size_of_state()
         except BaseException:
             self._connection.close()
             raise
@@ -72,6 +75,7 @@ class Store:
         self._run("PRAGMA synchronous = FULL")
         self._run("PRAGMA fullfsync = 1")  # where a plain sync may stop at the memory of the disk (macOS)
         if self.new:
+            self._run(f"PRAGMA page_size = {_PAGE}")
             self._run(f"PRAGMA application_id = {_MARK}")
         # The write-ahead log gets the mode of the database: for its owner only.
         self._run("PRAGMA journal_mode = WAL")
@@ -116,7 +120,7 @@ class Store:
 
     def append(self, records: Iterable[Record], state: bytes | None = None) -> None:
         """Write records in one transaction, with the state after the last of them in the place of others, if given."""
-        head = self.head
+        head, since = self.head, self._since
         self._check_places()
         self._run("BEGIN IMMEDIATE")
         try:
@@ -126,6 +130,7 @@ class Store:
                 self._run(f"PRAGMA user_version = {VERSION}")
             for record in records:
                 head = _linked(head, record)
+                since += len(record.body)
                 row = (head.records, record.kind, record.rounds, record.body, head.digest)
                 self._run("INSERT INTO records VALUES (?, ?, ?, ?, ?)", *row)
             if state is not None:
@@ -136,7 +141,9 @@ class Store:
             with suppress(sqlite3.Error):
                 self._connection.rollback()
             raise
-        self.head, self.new = head, False
+        self.head, self.new, self._since = head, False, since
+        if state is not None:
+            self._since, self._state_size = 0, len(state)
         if self._places["-wal"] is None:
             self._places["-wal"] = place_of(f"{self.path}-wal")
 
@@ -197,6 +204,14 @@ class Store:
     def latest_state(self) -> int:
         """Return the number of the last record that a state was kept with; 0 if there is none."""
         return int(self._run("SELECT max(number) FROM states")[0][0] or 0)
+
+    def _size_of_state(self) -> int:
+        return int(self._run("SELECT sum(length(body)) FROM states WHERE number > 1")[0][0] or 0)
+
+    @property
+    def has_room_for_state(self) -> bool:
+        """Whether the records since the last state weigh as much as it: so states at most double what is written."""
+        return self._since + _SMALL >= self._state_size
 
     def snapshot(self) -> None:
         """Read the journal as it is now from here on, whatever is written meanwhile."""
