@@ -35,10 +35,10 @@ types: setup
 	$(BIN)/mypy
 
 unit: setup
-	$(BIN)/pytest -m 'not slow' -n $(WORKERS)
+	$(BIN)/pytest -m 'not slow' -n $(WORKERS) --dist worksteal
 
 check-slow: setup
-	$(BIN)/pytest -m slow -n $(WORKERS)
+	$(BIN)/pytest -m slow -n $(WORKERS) --dist worksteal
 
 bench: setup
 	$(BIN)/pip install --quiet --editable '.[bench]'

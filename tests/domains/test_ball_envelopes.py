@@ -43,3 +43,19 @@ def test_draws_follow_the_gaussian_whatever_kind_is_wanted(wanted, push):
 def test_the_plain_one_is_taken_wherever_it_does():
     for wanted in (ANY, TILTED, CAP, ROUND):
         assert envelope(np.zeros(3), P, 20.0, BODY, False, wanted).kind == PLAIN
+
+
+@pytest.mark.parametrize("floor", [1e-3, 1e-14])
+def test_a_precision_that_is_flat_along_the_ball_has_an_envelope_however_small_its_least_eigenvalue(floor):
+    """Doubles cannot factor it then: the Cholesky shortcut must not be tried."""
+    rng = np.random.default_rng(0)
+    a = np.array([0.6, 0.8, 1e-9])
+    flat = 500.0 * np.outer(a, a) + floor * np.eye(3)
+    heights, out = [], np.empty(3)
+    while len(heights) < 2000:
+        env = envelope(np.array([0.3, 0.4, 0.0]), flat, floor, BODY, False, ANY)
+        weight = propose(rng, env, BODY, out)
+        if rng.standard_exponential() >= -weight:
+            heights.append(out[2])
+    # Along the third axis a disc seen from its edge: the mean square is a quarter.
+    assert abs(np.mean(np.square(heights)) - 0.25) < 0.03

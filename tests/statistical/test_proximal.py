@@ -40,7 +40,7 @@ def test_the_inner_step_has_its_law():
     rng = np.random.default_rng(0)
     h, x = 0.02, np.array([0.9])
     density = log_law("absolute", a, y, beta=0.7, lam=1.3, center=[0.0])
-    moved = np.array([sampler._move(x, h, rng, 10_000)[0][0] for _ in range(3000)])
+    moved = np.array([sampler._back(sampler._noised(x, h, rng), h, rng, 10_000)[0][0] for _ in range(3000)])
     # A mixture over y of the inner laws, by quadrature on both.
     grid = np.linspace(-1, 1, 801)
     base = density(grid[:, None])
@@ -95,7 +95,32 @@ def test_control_one_step_from_the_edge():
     observe(measure, a, y)
     sampler = measure._sampler("proximal")
     rng = np.random.default_rng(0)
-    moved = np.array([sampler._move(np.array([1.0]), 0.05, rng, 10_000)[0] for _ in range(500)])
+    moved = np.array(
+        [sampler._back(sampler._noised(np.array([1.0]), 0.05, rng), 0.05, rng, 10_000)[0] for _ in range(500)]
+    )
     grid, _ = law_on(domain, log_law("logistic", a, y, beta=0.5, lam=2.0, center=[0.0]), 1500)
     assert grid.p_value(moved) < ALPHA
     assert sampler.distance(0.05, 1) > 5.0
+
+
+def test_a_chain_that_was_given_up_is_gone_on_with():
+    """To begin anew would favour chains that happen to be fast; with the same noise it is the same chain."""
+
+    def measure(limit):
+        made = rt.Gibbs(rt.Interval(-1.0, 1.0), rt.Absolute(), beta=1.0, lam=3.0, distance=1e-3, limit=limit)
+        made.observe_many(np.ones((5, 1)), [-0.6, -0.6, -0.6, 0.4, 0.4])
+        return made
+
+    free, rng = measure(10**6), np.random.default_rng(0)
+    wanted = [free.draw(rng, "proximal") for _ in range(30)]
+    tight, rng = measure(int(np.median([draw.proposals for draw in wanted]))), np.random.default_rng(0)
+    found, given_up = [], 0
+    while len(found) < 30:
+        try:
+            # Halfway, the default is the chain too.
+            halfway = tight._sampler("proximal").halfway
+            found.append(tight.draw(rng, None if halfway else "proximal").point)
+        except rt.WorkLimitError:
+            given_up += 1
+    assert given_up > 5
+    assert np.array_equal([draw.point for draw in wanted], found)

@@ -19,6 +19,7 @@ from ._normal import LOG_SQRT_2PI, SQRT2, draw_normal, erfcx
 PLAIN, TILTED, CAP, ROUND = range(4)
 ANY = PLAIN
 """In place of a kind that is wanted: whichever is best. The plain one is taken wherever it does, unasked."""
+_FIRM = 1e-13  # the least eigenvalue beside the trace at which a Cholesky factor is sure to exist in doubles
 
 
 @kernel
@@ -106,7 +107,7 @@ def ball_envelope(h, P, floor, radius, exact, wanted):
     d = h.size
     vectors = np.zeros((4, d))
     scalars = np.zeros(4)
-    if floor > 0.0:
+    if floor > _FIRM * np.trace(P):
         W = inverse_cholesky(P)
         mean = lower_transposed_times(W, lower_times(W, h))
         trace = 0.0

@@ -182,8 +182,10 @@ class Gibbs:
 
         Rejection that may be hopeless gives way after a while: to the certified chain where that is allowed, otherwise
         to tangents, slow but sure. An accepted proposal is exact whatever came before it, so the draw is exact or as
-        far off as the chain's certificate (docs/theory.md, S10).
+        far off as the chain's certificate; a chain that was given up is gone on with first (docs/theory.md, S10).
         """
+        if "proximal" in self._samplers and self._samplers["proximal"].halfway:
+            return [("proximal", self.limit)]
         first = self._default()
         patience = min(self._patience(first), self.limit)
         if patience < self.limit and self.lam > 0.0 and self.distance > 0.0:

@@ -160,6 +160,7 @@ class ProximalSampler:
         self.tangent = tangent
         self.step_size = 0.0
         self.tuned_at = -1
+        self._left: tuple[int, int, Array] | None = None  # rounds, steps done and the point of a draw given up
 
     def steps(self, h: float) -> int:
         """Return how many steps of size h bring the chain within w = target sqrt(h) of the measure, and one more."""
@@ -174,8 +175,10 @@ class ProximalSampler:
         w = self.history.domain.diameter * (1.0 + h * self.beta * self.lam) ** -(steps - 1)
         return w / math.sqrt(h)
 
-    def _move(self, x: Array, h: float, rng: np.random.Generator, limit: int) -> tuple[Array | None, int]:
-        y = x + math.sqrt(h) * rng.standard_normal(x.size)
+    def _noised(self, x: Array, h: float, rng: np.random.Generator) -> Array:
+        return x + math.sqrt(h) * rng.standard_normal(x.size)
+
+    def _back(self, y: Array, h: float, rng: np.random.Generator, limit: int) -> tuple[Array | None, int]:
         at = anchor(self.history, project_in_chart(self.history.domain, y))
         return _step(self.history, at, self.beta, y / h, self.beta * self.lam + 1.0 / h, rng, limit)
 
@@ -193,7 +196,7 @@ class ProximalSampler:
             tries = done = 0
             place = x
             for _ in range(self.PILOTS):
-                moved, count = self._move(place, h, pilot, 20)
+                moved, count = self._back(self._noised(place, h, pilot), h, pilot, 20)
                 tries += count
                 done += moved is not None
                 place = place if moved is None else moved
@@ -206,19 +209,35 @@ class ProximalSampler:
             h /= 4.0
         self.step_size, self.tuned_at = best_h, n
 
+    @property
+    def halfway(self) -> bool:
+        """Whether the last draw was given up and no round has come since."""
+        return self._left is not None and self._left[0] == len(self.history)
+
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int, float] | None:
-        """Return (chart point, proposals, rows read, distance), or None if more than `limit` proposals are needed."""
+        """Return (chart point, proposals, rows read, distance), or None if more than `limit` proposals are needed.
+
+        The next call then goes on where this one gave up: to begin anew would favour chains that happen to be fast.
+        """
         self.tune()
         h = self.step_size
         steps = self.steps(h)
         if steps > limit:
             return None
-        x = self.tangent.prepare().z
+        n = len(self.history)
+        if self._left is not None and self._left[0] == n:
+            done, y = self._left[1:]
+        else:
+            done, y = 0, self._noised(self.tangent.prepare().z, h, rng)
+        self._left = None
         proposals = 0
-        for _ in range(steps):
-            moved, count = self._move(x, h, rng, limit - proposals)
+        while True:
+            x, count = self._back(y, h, rng, limit - proposals)
             proposals += count
-            if moved is None or proposals >= limit:
+            if x is None:
+                self._left = n, done, y
                 return None
-            x = moved
-        return x, proposals, (proposals + steps) * len(self.history), self.distance(h, steps)
+            done += 1
+            if done == steps:
+                return x, proposals, (proposals + steps) * n, self.distance(h, steps)
+            y = self._noised(x, h, rng)

@@ -40,7 +40,7 @@ class Taken:
             if trace:
                 self.trace = learner._record(block, parts, first, begin, changes)
         except Exception as error:
-            if learner._walk.torn or not _may_fail(error, learner.loss):
+            if learner._torn() or not _may_fail(error, learner.loss):
                 raise
             # A draw or a loss function has failed, between two rounds: the learner can go on from there.
             self.error = error

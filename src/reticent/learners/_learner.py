@@ -126,12 +126,13 @@ class Learner(ABC):
             self._refuse_overlap()
         try:
             self._busy = True
-            if self._rounds >= self._last or self._walk.torn:
+            if self._rounds >= self._last or self._torn():
                 self._refuse(1)
             if self._inbox.push(row):
-                self._rounds += 1
-                if self._rounds >= self._wake:
-                    self._flush()
+                if self._rounds + 1 < self._wake:
+                    self._rounds += 1
+                else:
+                    self._empty()
                 return
             # Not plainly good: the full check, before anything changes.
             parts = self._gate.prepare_one(*row)
@@ -158,7 +159,7 @@ class Learner(ABC):
         """Return a block in prepared parts; refuse it, with nothing changed, if any round is bad or one too many."""
         parts = self._gate.prepare(*block)
         count = sum(len(part) for part in parts)
-        if count > self._last - self._rounds or self._walk.torn:
+        if count > self._last - self._rounds or self._torn():
             self._refuse(count)
         return parts
 
@@ -207,19 +208,30 @@ class Learner(ABC):
         )
 
     def _refuse(self, count: int) -> None:
-        if self._walk.torn:
-            raise RuntimeError(
-                "this learner was interrupted while it took in rounds, and nobody knows how many are in: resume a "
-                "saved one, or make a new one"
-            )
+        self._refuse_torn()
         raise ValueError(
             f"{count} more rounds were given, but this private plan has {self._last - self._rounds} of its "
             f"horizon={self.plan.horizon} left; nothing was recorded. What it certifies ends there: plan a longer "
             f"horizon before a run starts{self._or_else}; a new learner on new data has a privacy budget of its own"
         )
 
+    def _torn(self) -> bool:
+        """Say whether an interrupt has left rounds half taken in, or taken in and not counted, or counted and lost."""
+        return bool(self._walk.torn) or self._rounds != self._done() + self._inbox.count
+
+    def _refuse_torn(self) -> None:
+        if self._torn():
+            raise RuntimeError(
+                "this learner was interrupted while it took in rounds, and nobody knows how many are in: resume a "
+                "saved one, or make a new one"
+            )
+
     def _flush(self) -> None:
-        """Take in the rounds of the inbox."""
+        """Take in the rounds that wait."""
+        self._refuse_torn()
+        self._empty()
+
+    def _empty(self) -> None:
         self._take(self._inbox.take())
 
     def _take(self, parts: list[Any]) -> Changes:
@@ -242,11 +254,12 @@ class Learner(ABC):
         return int(self._walk.due)
 
     def _stand(self) -> None:
-        """Bring what the caller sees up to date with the walk."""
-        self._rounds = self._done()
+        """Bring what the caller sees up to date with the walk; the count, by which an interrupt is found, comes last."""
+        done = self._done()
         self._x = read_only(self.plan.domain._from_chart(self._walk.u))
         # Rounds can wait in the inbox until the decision may change, or it is full.
-        self._wake = min(self._due(), self._rounds + self._inbox.capacity)
+        self._wake = min(self._due(), done + self._inbox.capacity)
+        self._rounds = max(done, self._rounds)  # fewer than were acknowledged: some were lost on the way
 
     def __copy__(self) -> NoReturn:
         """Refuse: two learners would share one walk, and neither would know of the other's rounds."""

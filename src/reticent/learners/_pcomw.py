@@ -111,7 +111,7 @@ class PCOMW(Learner):
 
     def _refuse(self, count: int) -> None:
         horizon = self.plan.horizon
-        if not self._walk.torn and horizon is not None and self._last < horizon:
+        if not self._torn() and horizon is not None and self._last < horizon:
             from reticent.privacy import require
 
             # The claim of this plan, one written by hand, ends before its horizon: say how.

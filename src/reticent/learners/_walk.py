@@ -37,7 +37,7 @@ class Walk:
         self.coin = coin
         self.done = 0  # rounds taken in
         self.spent = 0  # switches
-        self.torn = False  # whether an interrupt has left rounds half taken in
+        self.torn = False  # whether an interrupt has left rounds half taken in, or a coin half tossed
         self._coin_due = NEVER  # when the next coin has to be looked at
         self._toss: Toss | None = None  # that coin
         self._keep_from = NEVER  # the first round that it reads
@@ -108,6 +108,7 @@ class Walk:
             self._verdict = self.coin.switches(self._toss, self.measure, batch, self.u, self.rng)
         # Afresh: the auxiliary draws of a coin must never become decisions (docs/theory.md, P2).
         fresh = self.measure.draw_in_chart(self.rng)[0] if self._verdict or self.coin.always_draws else self.u
+        self.torn = True  # until the next coin is known: this one must be neither tossed nor drawn for again
         if self._verdict:
             self.u = fresh
             self.spent += 1
@@ -115,6 +116,7 @@ class Walk:
             if self.frozen:
                 self.measure = self.measure.emptied()  # nothing will ever be drawn from it again
         self._schedule()
+        self.torn = False
 
 
 def new_walk(plan: Plan, loss: Loss, rng: np.random.Generator, coin: str, on_steep: str, length: int) -> Walk:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import scipy
@@ -26,6 +27,7 @@ def leader_regret(domain: Domain, horizon: int, lipschitz: float, lam: float, si
     return lam * domain.radius**2 / 2 + stability + noise_cost(domain.chart_dim, domain.radius, lam, sigma)
 
 
+@lru_cache(maxsize=4096)  # a search asks for the same noises again and again
 def best_lam(domain: Domain, horizon: int, lipschitz: float, sigma: float) -> float:
     """Return the regulariser with the least `leader_regret` for the noise."""
     R, T, G = domain.radius, horizon, lipschitz
@@ -60,6 +62,7 @@ def bend_change(bend: float) -> float:
     return math.log1p(bend * (bend / (1 + 2 * bend)))
 
 
+@lru_cache(maxsize=4096)
 def draw_gdp(noise: float, bend: float) -> float:
     """Return mu such that a draw is mu-GDP where one smooth loss is replaced by a constant (R5e).
 
