@@ -254,7 +254,7 @@ class Learner(ABC):
         return int(self._walk.due)
 
     def _stand(self) -> None:
-        """Bring what the caller sees up to date with the walk; the count, by which an interrupt is found, comes last."""
+        """Bring what the caller sees up to date with the walk; the count, which tells of an interrupt, comes last."""
         done = self._done()
         self._x = read_only(self.plan.domain._from_chart(self._walk.u))
         # Rounds can wait in the inbox until the decision may change, or it is full.
