@@ -4,7 +4,8 @@ import random
 import numpy as np
 import pytest
 
-from reticent.estimators._features import Declared, Hashed, Range, feature_map
+from reticent.estimators._features import Declared, Hashed, feature_map
+from reticent.estimators._ranges import Range
 
 NAMES = [f"f{i}" for i in range(40)]
 
@@ -55,7 +56,8 @@ def test_new_features_change_nothing_that_is_promised():
 
 def test_missing_is_the_middle_of_the_bounds():
     features = Declared(("a", "b"), ((0, 10), (0, 10)))
-    for absent in ({"a": 3}, {"a": 3, "b": None}, {"a": 3, "b": math.nan}, {"a": 3, "b": 5}):
+    pandas = pytest.importorskip("pandas")
+    for absent in ({"a": 3}, {"a": 3, "b": None}, {"a": 3, "b": math.nan}, {"a": 3, "b": pandas.NA}, {"a": 3, "b": 5}):
         assert (features.row(absent) == features.row({"a": 3})).all()
 
 
@@ -86,7 +88,11 @@ def test_forgotten_bounds_are_found_at_the_first_value_that_needs_them(features)
         found.rows(["age"], np.array([[0.0], [40.0]]))
 
 
-@pytest.mark.parametrize("value", ["high", b"1", object(), 1j, 10**400])
+@pytest.mark.parametrize(
+    "value",
+    ["high", b"1", object(), 1j, np.complex128(1), np.timedelta64(3), np.datetime64("2020"), np.ones(1), 10**400],
+    ids=repr,
+)
 @pytest.mark.parametrize("features", [("age",), 8])
 def test_values_that_are_not_numbers_are_refused(features, value):
     with pytest.raises(ValueError, match=r"feature 'age' must be a number, got .*OneHotEncoder"):
@@ -101,6 +107,16 @@ def test_values_that_are_not_numbers_are_refused(features, value):
         ({"a", "b"}, None, "features must be the names"),
         (-1, None, "features must be a whole number of at least 1, got -1"),
         (("a", "a"), None, "different names"),
+        ((), None, r"features must have a name at least, got \(\); write features=0 for an intercept only"),
+        ([], (0, 1), "write features=0 for an intercept only"),
+        ((["a"],), None, r"features must be names, .* got \['a'\]"),
+        (
+            ("a", "b"),
+            ((0, 1), (1,)),
+            r"the bounds of 'b' must be \(low, high\), two numbers known in public, got \(1,\)",
+        ),
+        (("a", "b"), ((0, 1), 3), r"the bounds of 'b' must be \(low, high\), .* got 3"),
+        (8, ((0, 1), (1,)), "declare the features by name"),
         (("a",), (1.0, 0.0), "low end below its high end"),
         (("a",), (0.0, math.inf), "the high end of bounds must be finite"),
         (("a",), (0.0,), r"bounds must be \(low, high\)"),
@@ -122,3 +138,11 @@ def test_other_inputs_are_refused():
         Hashed(8).row([1.0])
     with pytest.raises(ValueError, match="columns must have different names"):
         Hashed(8).rows(["a", "a"], np.zeros((1, 2)))
+
+
+def test_bounds_come_as_lists_and_arrays_too():
+    expected = Declared(("a", "b"), ((0, 1), (0, 4))).row({"a": 0.2, "b": 3})
+    for bounds in ([[0, 1], [0, 4]], np.array([[0, 1], [0, 4]]), (np.array([0, 1]), (0.0, 4.0))):
+        assert (Declared(("a", "b"), bounds).row({"a": 0.2, "b": 3}) == expected).all()
+    for bounds in ([0, 4], np.array([0.0, 4.0]), (np.float64(0), np.array(4.0))):
+        assert Hashed(4, bounds).range.high == Declared(("a",), bounds).ranges[0].high == 4.0

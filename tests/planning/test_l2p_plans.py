@@ -175,3 +175,22 @@ def test_systems_answer_goals():
             system.answer(open_goal)
         with pytest.raises(NotApplicable):
             system.answer(dataclasses.replace(goal, epsilon=1e-9))
+
+
+@pytest.mark.parametrize(
+    ("domain", "T", "epsilon", "neighbors"),
+    [(Ball(2), 2_000, 1.0, "replace"), (Interval(0.0, 1.0), 5_000, 0.3, "zero-out")],
+    ids=str,
+)
+def test_event_of_a_flat_plan_composes_in_both_accountants_and_covers_the_certificate(domain, T, epsilon, neighbors):
+    from dp_accounting import GaussianDpEvent
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
+
+    plan = plan_flat(domain, T, 1.0, epsilon, 1e-6, neighbors=neighbors)
+    certified = plan.account().epsilon(1e-6)
+    for accountant in (PLDAccountant, RdpAccountant):
+        found = accountant().compose(plan.dp_event()).get_epsilon(1e-6)
+        assert certified <= found <= 1.3 * certified
+        # With something before it, as in a composition of releases.
+        assert accountant().compose(GaussianDpEvent(10.0)).compose(plan.dp_event()).get_epsilon(1e-6) > found

@@ -199,3 +199,46 @@ def test_event_of_the_mean_is_the_gaussian_of_its_account():
 
     event = mean().plan.dp_event()
     assert PLDAccountant().compose(event).get_epsilon(DELTA) == pytest.approx(3.0, rel=1e-3)
+
+
+def random_bounds(count):
+    """Bounds of all sizes, some of them so far from zero that their middle is rounded."""
+    rng = np.random.default_rng(3)
+    for _ in range(count):
+        low = rng.normal() * 10.0 ** rng.integers(-6, 12)
+        yield low, low + max(abs(low), 1e-6) * 10.0 ** rng.uniform(-12, 2)
+
+
+@pytest.mark.parametrize("ends", [(1075003.2662960542, 1075082.011191996), (1000.0, 1000.001), *random_bounds(40)])
+def test_no_value_is_refused_whatever_the_bounds(ends):
+    """Rounding of the middle made a bound farther from it than half the width: who has that value would show."""
+    low, high = ends
+    values = np.array([low, high, -math.inf, math.inf, *np.random.default_rng(1).uniform(low, high, size=4)])
+    one, many = (mean(20, low=low, high=high) for _ in range(2))
+    for value in values:
+        one.update(value)
+    many.update_many(values)
+    assert one.value == many.value
+    assert low <= one.value <= high
+
+
+@pytest.mark.parametrize("ends", [(1075003.2662960542, 1075082.011191996), (1000.0, 1000.001), *random_bounds(4)])
+@pytest.mark.parametrize("system", ["DP-FTRL", "P-COMW"])
+def test_no_value_is_refused_by_a_quantile(ends, system):
+    tracker = quantile(20, q=0.9, low=ends[0], high=ends[1], system=system)
+    tracker.update_many([*ends, -math.inf, math.inf])
+    assert tracker.low <= tracker.value <= tracker.high
+
+
+@pytest.mark.parametrize("system", ["DP-FTRL", "P-COMW"])
+def test_average_does_not_guess_what_was_in_play_behind_its_back(system):
+    tracker = quantile(500, system=system)
+    tracker.update_many(np.full(100, 0.9))
+    assert 0 <= tracker.average <= 1
+    tracker.learner.observe_many(np.ones(50), np.full(50, 0.9))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"50 of \d+ rounds went to tracker.learner directly; give all of them to"):
+            _ = tracker.average
+        tracker.update(0.9)
+    assert tracker.rounds == 152
+    assert 0 <= tracker.value <= 1

@@ -8,79 +8,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from reticent._check import Array, integer, real
+from reticent._check import Array, integer
+from reticent.estimators._numbers import plain_number
+from reticent.estimators._ranges import Range
 
 Name = Hashable
-_LARGEST = 1e100  # bounds whose sums and differences stay well within double precision
-
-
-class Range:
-    """A public range: what lies in it is moved to [-1, 1], what lies beyond is clipped.
-
-    Unless it was given (`Range(None)`), values are expected in [-1, 1] and others are refused: a range that somebody
-    forgot to give would clip all of them to the same number, and nothing would be learned.
-
-    >>> Range((0.0, 10.0)).unit("age", 2.5), Range((0.0, 10.0)).unit("age", 99.0)
-    (-0.5, 1.0)
-    >>> Range((0.0, 10.0)).back(-0.5)
-    2.5
-    """
-
-    def __init__(self, ends: Any, name: str = "bounds") -> None:
-        """Take `(low, high)`, or None if nothing was given; `name` is the argument it came from."""
-        self.given, self.name = ends is not None, name
-        self.low, self.high = (-1.0, 1.0) if ends is None else _ends(name, ends)
-        self.middle, self.width = self.low + self.high, self.high - self.low
-
-    def unit(self, what: object, value: float) -> float:
-        """Return a number moved to [-1, 1]; `what` names it in messages."""
-        if not self.given and not -1.0 <= value <= 1.0:
-            self._refuse(what, value)
-        inside = min(max(value, self.low), self.high)
-        return min(max((2.0 * inside - self.middle) / self.width, -1.0), 1.0)
-
-    def units(self, what: object, values: Array) -> Array:
-        """Return numbers moved to [-1, 1], each as `unit` does to the last bit; NaN stays."""
-        if not self.given:
-            beyond = np.abs(values) > 1.0
-            if beyond.any():
-                self._refuse(what, float(values[int(np.argmax(beyond))]))
-        inside = np.clip(values, self.low, self.high)
-        moved: Array = np.clip((2.0 * inside - self.middle) / self.width, -1.0, 1.0)
-        return moved
-
-    def back(self, unit: float) -> float:
-        """Return the number of the range that a number of [-1, 1] stands for; others are clipped."""
-        return min(max((unit * self.width + self.middle) / 2.0, self.low), self.high)
-
-    def backs(self, units: Array) -> Array:
-        """Return the numbers of the range, each as `back` does to the last bit."""
-        moved: Array = np.clip((units * self.width + self.middle) / 2.0, self.low, self.high)
-        return moved
-
-    def _refuse(self, what: object, value: float) -> None:
-        raise ValueError(
-            f"{what} is {value!r}, outside of [-1, 1], and {self.name} was not given; give {self.name}=(low, high), a "
-            "range that is public (not computed from the data): values are then scaled by it, and those beyond clipped"
-        )
-
-
-def _ends(name: str, ends: Any) -> tuple[float, float]:
-    if isinstance(ends, str) or not isinstance(ends, Sequence | np.ndarray) or len(ends) != 2:
-        raise ValueError(f"{name} must be (low, high), two numbers known in public, got {ends!r}")
-    low, high = real(f"the low end of {name}", ends[0]), real(f"the high end of {name}", ends[1])
-    if not low < high:
-        raise ValueError(f"{name} must have its low end below its high end, got {ends!r}")
-    if max(abs(low), abs(high)) > _LARGEST or high - low < 1 / _LARGEST:
-        raise ValueError(f"{name} must be from -1e100 to 1e100 and wider than 1e-100, got {ends!r}; choose other units")
-    return low, high
 
 
 class Features(ABC):
@@ -114,6 +53,9 @@ class Declared(Features):
     def __init__(self, names: Sequence[Name], bounds: Any = None) -> None:
         """Take the names and one range for all, one for each, or a dictionary of ranges by name."""
         self.names = tuple(names)
+        for name in self.names:
+            if not _hashable(name):
+                raise ValueError(f"features must be names, such as texts or numbers, got {name!r} among {self.names!r}")
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"features must have different names, got {self.names!r}")
         self.ranges = self._ranges(bounds)
@@ -126,7 +68,7 @@ class Declared(Features):
             if missing:
                 raise ValueError(f"bounds must have a range for every feature, got none for {missing[0]!r}")
             return tuple(Range(bounds[name], f"bounds[{name!r}]") for name in self.names)
-        if bounds is None or len(np.shape(bounds)) < 2:
+        if not _nested(bounds):
             return (Range(bounds),) * len(self.names)
         if len(bounds) != len(self.names):
             raise ValueError(
@@ -178,7 +120,7 @@ class Hashed(Features):
     def __init__(self, slots: int, bounds: Any = None) -> None:
         """Take the number of slots and one range for all features."""
         self.slots = integer("features", slots, least=1)
-        if isinstance(bounds, Mapping) or (bounds is not None and len(np.shape(bounds)) > 1):
+        if isinstance(bounds, Mapping) or _nested(bounds):
             raise ValueError(
                 f"bounds must be one (low, high) for all features where these are hashed, got {bounds!r}; declare the "
                 "features by name to give each bounds of its own"
@@ -232,6 +174,10 @@ def feature_map(features: Any, bounds: Any = None) -> Features:
     """
     if isinstance(features, int | np.integer) and not isinstance(features, bool):
         return Declared((), bounds) if features == 0 else Hashed(int(features), bounds)
+    if isinstance(features, list | tuple) and not features:
+        raise ValueError(
+            f"features must have a name at least, got {features!r}; write features=0 for an intercept only"
+        )
     if isinstance(features, list | tuple):
         return Declared(features, bounds)
     raise ValueError(
@@ -246,20 +192,45 @@ def _slot(name: str, slots: int) -> tuple[int, float]:
     return (digest >> 1) % slots, 1.0 if digest & 1 else -1.0
 
 
+def column_of(name: object, values: Iterable[Any]) -> Array:
+    """Return a column, value by value, as `row` would read it; NaN means missing.
+
+    >>> column_of("age", [3, None, True])
+    array([ 3., nan,  1.])
+    """
+    read = (_number(name, value) for value in values)
+    return np.array([math.nan if number is None else number for number in read], dtype=np.float64)
+
+
 def _number(name: object, value: Any) -> float | None:
     """Return a value as a number, or None if it is missing."""
-    if value is None:
-        return None
-    if not isinstance(value, str | bytes):
-        try:
-            number = float(value)
-            return None if math.isnan(number) else number
-        except (TypeError, ValueError, OverflowError):
-            pass
-    raise ValueError(
-        f"{_called(name)} must be a number, got {value!r}; make numbers of it first, as a OneHotEncoder in a pipeline "
-        "does, or leave it out"
-    )
+    try:
+        number = plain_number(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"{_called(name)} must be a number, got {value!r}; make numbers of it first, as a OneHotEncoder in a "
+            "pipeline does, or leave it out"
+        ) from None
+    return None if math.isnan(number) else number
+
+
+def _hashable(name: object) -> bool:
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return True
+
+
+def _nested(bounds: Any) -> bool:
+    """Say whether bounds are a sequence of ranges, rather than one range."""
+    return _listed(bounds) and any(_listed(item) for item in bounds)
+
+
+def _listed(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _called(name: object) -> str:

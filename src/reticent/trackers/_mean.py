@@ -58,10 +58,16 @@ class PrivateMean(Tracker):
         self._middle = float(domain.center[0])
 
     def _take(self, value: float) -> None:
-        self._learner.observe(np.array([self._middle - value]))
+        self._learner.observe(self._gradients(np.array([value])))
 
     def _take_many(self, values: Array) -> None:
-        self._learner.observe_many(self._middle - values)
+        self._learner.observe_many(self._gradients(values))
+
+    def _gradients(self, values: Array) -> Array:
+        # The middle is rounded, so that a bound may be farther from it than half the width: a round is never refused.
+        most = self.plan.lipschitz
+        gradients: Array = np.clip(self._middle - values, -most, most)
+        return gradients
 
     @property
     def value(self) -> float:

@@ -62,16 +62,19 @@ class PrivateQuantile(Tracker):
         plan = _plan(chosen, domain, horizon, loss, epsilon, delta, neighbors)
         super().__init__(make(plan, loss, seed), low, high)
         self.q = loss.tau
+        self._counted = 0  # rounds that came by way of the tracker
         self._shown, self._since = self.value, 0  # what is published, and from which round on
         self._total = 0.0  # what was published before, added up over rounds
 
     def _take(self, value: float) -> None:
         self._learner.observe(_ONE, value)
+        self._counted += 1
         self._show(self.rounds, self.value)
 
     def _take_many(self, values: Array) -> None:
         first = self.rounds
         trace = self._learner.observe_many(np.ones(values.size), values)
+        self._counted += values.size
         for start, shown in zip(trace.starts.tolist(), trace.points[:, 0].tolist(), strict=True):
             self._show(first + start, shown)
         self._show(self.rounds, self.value)
@@ -89,6 +92,12 @@ class PrivateQuantile(Tracker):
     @property
     def average(self) -> float:
         """The mean, over rounds, of the values that were in play; `value` before the first round."""
+        if self.rounds != self._counted:
+            past = self.rounds - self._counted
+            raise ValueError(
+                f"average must know what was in play in every round, but {past} of {self.rounds} rounds went to "
+                "tracker.learner directly; give all of them to update or update_many"
+            )
         if not self.rounds:
             return self.value
         return (self._total + self._shown * (self.rounds - self._since)) / self.rounds

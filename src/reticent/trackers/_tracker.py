@@ -82,7 +82,7 @@ class Tracker(ABC):
 
     @property
     def learner(self) -> Learner:
-        """The learner behind the tracker; rounds given to it directly are rounds of the tracker too."""
+        """The learner behind the tracker, to look at: a round given to it directly counts, but escapes `average`."""
         return self._learner
 
     @property

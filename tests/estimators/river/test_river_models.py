@@ -249,11 +249,100 @@ def test_forgotten_bounds():
         linear().learn_one({"a": 0.5}, 40)
 
 
-def test_frames_with_text_and_lengths_that_differ():
-    with pytest.raises(ValueError, match="features must be numbers, got columns that are not"):
-        logistic(features=8).learn_many(pd.DataFrame({"a": ["x"]}), [True])
+def test_lengths_that_differ():
     with pytest.raises(ValueError, match="y must have one value for each of the 2 rows of X, got 1"):
         logistic().learn_many(pd.DataFrame({"a": [0.1, 0.2]}), [True])
+
+
+NO_NUMBERS = {
+    "text": pd.Series(["0.1", "x"]),
+    "strings": pd.Series(["0.1", "0.2"], dtype="string"),
+    "one text": pd.Series([0.1, "0.2"], dtype=object),
+    "categories": pd.Series(["0.1", "0.2"], dtype="category"),
+    "times": pd.Series(pd.to_datetime(["2020", "2021"])),
+    "times with a zone": pd.Series(pd.to_datetime(["2020", "2021"], utc=True)),
+    "lengths of time": pd.Series(pd.to_timedelta([1, 2], "s")),
+    "complex": pd.Series([0.1 + 0j, 0.2]),
+    "arrow": pd.Series(["0.1", "0.2"]).astype("string[pyarrow]"),
+}
+
+
+@pytest.mark.parametrize("features", [NAMES, 5])
+@pytest.mark.parametrize("column", NO_NUMBERS.values(), ids=NO_NUMBERS)
+def test_blocks_refuse_what_rows_refuse(column, features):
+    X = pd.DataFrame({"b": [0.5, 0.5], "a": column})
+    model = logistic(features=features)
+    for learn in (lambda: one_by_one(model, X[1:], [True]), lambda: model.learn_many(X, [True, False])):
+        with pytest.raises(ValueError, match=r"feature 'a' must be a number, got .*OneHotEncoder"):
+            learn()
+    with pytest.raises(ValueError, match="feature 'a' must be a number"):
+        model.predict_many(X)
+    assert model.learner.rounds == 0
+
+
+NUMBERS = {
+    "float32": lambda X: X.astype("float32"),
+    "whole": lambda X: X.round().astype("int8"),
+    "truth values": lambda X: X > 0,
+    "nullable": lambda X: X.round().astype("Int64").mask(X > 0.5),
+    "nullable truth": lambda X: (X > 0).astype("boolean").mask(X > 0.5),
+    "objects": lambda X: X.astype(object).mask(X > 0.5, None),
+    "objects with NA": lambda X: X.astype(object).mask(X > 0.5, pd.NA),
+    "categories": lambda X: X.round(1).astype("category"),
+    "sparse": lambda X: X.astype(pd.SparseDtype(float)),
+    "arrow": lambda X: X.astype("float64[pyarrow]").mask(X > 0.5),
+    "of all kinds": lambda X: X.assign(a=X["a"] > 0, b=X["b"].round().astype("Int64"), c=X["c"].astype(object)),
+}
+
+
+@pytest.mark.parametrize("features", [NAMES, 5])
+@pytest.mark.parametrize("change", NUMBERS.values(), ids=NUMBERS)
+def test_blocks_read_what_rows_read(change, features):
+    X, y = rows(40)
+    X = change(X)
+    one, many = logistic(features=features), logistic(features=features)
+    for i, label in enumerate(y):
+        one.learn_one({name: X[name].iloc[i] for name in NAMES}, label)
+    many.learn_many(X, y)
+    assert one.learner.decision.tobytes() == many.learner.decision.tobytes()
+    many.learn_many(X[:0], y[:0])
+
+
+@pytest.mark.parametrize("X", [np.zeros((2, 3)), [{"a": 0.1}, {"a": 0.2}], {"a": [0.1]}, None], ids=repr)
+def test_what_is_no_dataframe_is_refused(X):
+    for model in (logistic(), linear()):
+        for call in (lambda m: m.learn_many(X, [True, False]), lambda m: m.predict_many(X)):
+            with pytest.raises(ValueError, match="X must be a dataframe with a column for each feature, got"):
+                call(model)
+    with pytest.raises(ValueError, match="X must be a dataframe"):
+        logistic().predict_proba_many(X)
+
+
+def test_what_is_no_series_is_refused():
+    X, y = rows(5)
+    for bad, named in (
+        (y.to_frame(), r"DataFrame of shape \(5, 1\)"),
+        (y.to_numpy()[:, None], r"ndarray of shape \(5, 1\)"),
+        ((label for label in y), "generator"),
+        (dict(y), "dict"),
+        (None, "NoneType"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"y must be a series or a list with one target for each row, got .*{named}"
+        ):
+            logistic().learn_many(X, bad)
+
+
+@pytest.mark.parametrize(
+    "ends", [(1075003.2662960542, 1075082.011191996), (1000.0, 1000.001), (1e15, 1e15 + 1), (-1 / 3, 1e-9)]
+)
+@pytest.mark.parametrize("loss", ["absolute", "huber", "squared"])
+def test_no_row_is_refused_whatever_the_bounds(ends, loss):
+    model = linear(loss=loss, bounds=ends, target_bounds=ends, system="DP-FTRL")
+    for y in (*ends, -np.inf, np.inf):
+        for x in (*ends, -np.inf, np.inf):
+            model.learn_one({"a": x, "b": x, "c": x}, y)
+    assert ends[0] <= model.predict_one({"a": ends[1]}) <= ends[1]
 
 
 def test_new_features_leave_the_plan_as_it_is():
@@ -288,6 +377,10 @@ def test_clones_start_anew_with_randomness_of_their_own():
     assert clone.learner.rounds == 0
     assert (clone.learner.decision != model.clone().learner.decision).all()
     assert (logistic().learner.decision == logistic().clone().learner.decision).all()
+    assert model.clone({"epsilon": 2.0}).plan.epsilon == 2.0
+    for each in (model, compose.SelectType(float) | model):
+        with pytest.raises(ValueError, match="include_attributes must be False, got True: the clone would go on with"):
+            each.clone(include_attributes=True)
     assert "P-COMW" in repr(clone)
 
 

@@ -1,5 +1,6 @@
 """The scikit-learn models: what they learn, what they promise, and what they say to a new user's mistakes."""
 
+import copy
 import logging
 import pickle
 import sys
@@ -161,6 +162,10 @@ def test_pipeline_search_and_pickle():
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert not hasattr(clone(model), "learner_")
+    deep = copy.deepcopy(model).partial_fit(X, y)
+    np.testing.assert_array_equal(deep.coef_, again.partial_fit(X, y).coef_)
+    with pytest.raises(TypeError, match="a model cannot be copied, only cloned"):
+        copy.copy(model)
 
 
 def test_many_classes_through_one_against_the_rest():
@@ -195,6 +200,12 @@ def test_labels_outside_the_set():
         ({"bounds": 3.0}, r"bounds must be public bounds \(low, high\)"),
         ({"bounds": (0.0, [1.0, 2.0])}, "a vector of 3 numbers"),
         ({"bounds": (1.0, 0.0)}, "with low below high"),
+        ({"bounds": (0.0, 1e-320)}, "with low below high by 1e-100 at least"),
+        ({"bounds": {0: 1, 1: 2}}, r"bounds must be public bounds \(low, high\), .* got \{0: 1, 1: 2\}"),
+        ({"bounds": {0.0, 1.0}}, "bounds must be public bounds"),
+        ({"bounds": (-np.inf, np.inf)}, "bounds must be from -1e100 to 1e100"),
+        ({"bounds": (0.0, np.nan)}, "bounds must be from -1e100 to 1e100"),
+        ({"target_bounds": (0.0, 5e-324)}, "with low below high by 1e-100 at least"),
         ({"bounds": (0.0, np.inf)}, "bounds must be from -1e100 to 1e100"),
         ({"radius": 0.0}, "radius must be greater than 0"),
         ({"epsilon": 0.0}, "epsilon must be"),
@@ -206,13 +217,80 @@ def test_labels_outside_the_set():
         ({"target_bounds": None}, "target_bounds must be public bounds"),
         ({"loss": "cubic"}, "loss must be one of 'absolute'"),
         ({"loss": "huber", "width": 0.0}, "width must be greater than 0"),
-        ({"loss": "quantile", "quantile": 1.0}, "strictly between 0 and 1"),
+        ({"loss": "quantile", "quantile": 1}, "quantile must lie strictly between 0 and 1, got 1; 0.5 is the median"),
+        ({"loss": "quantile", "quantile": "0.5"}, "quantile must be a real number"),
     ],
 )
 def test_bad_settings_are_refused(options, words):
     X, y = rows(30)
     with pytest.raises(ValueError, match=words):
         regressor(**options).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"horizon": 10}, "60 more rows were given"),
+        ({"bounds": (0.0, 1e-200)}, "bounds must be"),
+        ({"bounds": (0.0, 1.0), "target_bounds": (3.0, 1.0)}, "target_bounds must be"),
+        ({"target_bounds": (100.0, 200.0), "epsilon": 0.0}, "epsilon must be"),
+        ({"target_bounds": (100.0, 200.0), "random_state": "now"}, "random_state must be"),
+    ],
+)
+def test_a_refused_fit_of_a_regressor_changes_nothing(change, words):
+    X, y = rows(60)
+    model = regressor("huber").fit(X, y)
+    kept, expected, spent = model.get_params(), model.predict(X), model.spent()
+    with pytest.raises(ValueError, match=words):
+        model.set_params(**change).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), expected)
+    assert model.spent() == spent
+    again = regressor("huber").fit(X, y).partial_fit(X, y)
+    np.testing.assert_array_equal(model.set_params(**kept).partial_fit(X, y).coef_, again.coef_)
+
+
+def test_a_refused_fit_of_a_classifier_changes_nothing():
+    X, y = labelled(60)
+    model = classifier().fit(X, y)
+    expected = model.predict(X)
+    for labels in (np.arange(60) % 3, np.zeros(60), np.full(60, np.nan)):
+        with pytest.raises(ValueError, match=r"class|NaN"):
+            model.fit(X[:, :2], labels)
+        np.testing.assert_array_equal(model.predict(X), expected)
+    fresh = classifier(epsilon=0.0, bounds=(-200.0, 200.0))
+    for call in (lambda: fresh.fit(X, y), lambda: fresh.partial_fit(X, y, classes=("no", "yes"))):
+        with pytest.raises(ValueError, match="epsilon must be"):
+            call()
+        with pytest.raises(NotFittedError):
+            fresh.predict(X)
+    assert fresh.set_params(epsilon=3.0).partial_fit(X[:, :2], y, classes=("no", "yes")).n_features_in_ == 2
+
+
+@pytest.mark.parametrize("ends", [(1075003.2662960542, 1075082.011191996), (1000.0, 1000.001), (1e15, 1e15 + 1)])
+def test_rows_and_targets_stay_in_their_units_whatever_the_bounds(ends):
+    X, y = np.array([ends] * 2 + [ends[::-1]] * 2).T, np.array(ends)
+    model = regressor("squared", bounds=ends, target_bounds=ends).fit(X, y)
+    assert np.abs(model._scaled(y)).max() == 1.0
+    assert np.linalg.norm(model._scaling.rows(X), axis=1).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(
+    "given", [("a", None), ("a", 0), "ab", ("a",), 3, {"a": 1, "b": 2}.values(), (c for c in "ab")]
+)
+def test_classes_that_are_not_two_labels_are_refused(given):
+    X, _ = rows(4)
+    for call in (classifier(classes=given).fit, lambda X, y: classifier().partial_fit(X, y, classes=given)):
+        with pytest.raises(ValueError, match="classes must be two labels, both numbers or both text, got"):
+            call(X, ["a", "b", "a", "b"])
+
+
+def test_classes_may_be_a_set_and_must_agree():
+    X, y = labelled(10)
+    np.testing.assert_array_equal(classifier(classes={"yes", "no"}).fit(X, y).classes_, ["no", "yes"])
+    model = classifier(classes=("no", "yes"))
+    with pytest.raises(ValueError, match=r"classes must be \['no' 'yes'\] as at construction, got \['no' 'other'\]"):
+        model.partial_fit(X, y, classes=("no", "other"))
+    assert model.partial_fit(X, y, classes=["yes", "no"]).learner_.rounds == 10
 
 
 def test_weights_of_rows_are_refused():

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import scipy
 from river import base
-from river.utils.dataframe import into_frame, to_native_frame, to_native_series
+from river.utils.dataframe import to_native_frame, to_native_series
 
+from reticent.estimators.river._blocks import frame_of
 from reticent.estimators.river._model import Lazy, Model, Private
 from reticent.losses import Logistic
 
@@ -82,7 +83,7 @@ class Binary(Model, base.MiniBatchClassifier):
             A dataframe with a column for each feature.
 
         """
-        frame = into_frame(X)
+        frame = frame_of(X)
         p = scipy.special.expit(self._scores(frame))
         return to_native_frame({False: 1.0 - p, True: p}, like=frame)
 
@@ -95,7 +96,7 @@ class Binary(Model, base.MiniBatchClassifier):
             A dataframe with a column for each feature.
 
         """
-        frame = into_frame(X)
+        frame = frame_of(X)
         p = scipy.special.expit(self._scores(frame))
         return to_native_series(p > 0.5, name=None, like=frame)
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
-from river.utils.dataframe import into_frame, into_series, to_numpy
+from river import base
 
 from reticent._check import Array, integer, positive
 from reticent._random import generator
 from reticent.domains import Ball, Domain, Interval
 from reticent.estimators._features import feature_map
+from reticent.estimators.river._blocks import frame_of, targets_of, values_of
 from reticent.estimators.river._plans import LAZY, PRIVATE, check_privacy, check_system, lazy_plan, private_plan
 from reticent.learners import Learner, make
 from reticent.losses import Loss
 from reticent.planning._goal import AnyPlan
 
 
-class Model(ABC):
+class Model(base.Base, ABC):
     """A linear model over public features, driven by a learner.
 
     Parameters stay as they were given, for `clone`; the learner is made from them when it is first asked for, so that
@@ -91,19 +92,12 @@ class Model(ABC):
         return scores
 
     def _rows(self, frame: Any) -> Array:
-        read = [i for i, name in enumerate(frame.columns) if self._map.reads(name)]
-        try:
-            values = to_numpy(frame[:, read]) if read else np.empty((len(frame), 0))
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"features must be numbers, got columns that are not ({error}); make numbers of them first, as a "
-                "OneHotEncoder in a pipeline does, or declare the features to read"
-            ) from None
-        return self._map.rows([frame.columns[i] for i in read], values)
+        names = frame.columns
+        read = [i for i, name in enumerate(names) if self._map.reads(name)]
+        return self._map.rows([names[i] for i in read], values_of(frame, read))
 
     def _learn_many(self, X: Any, y: Any) -> None:
-        frame = into_frame(X)
-        given = list(y) if isinstance(y, list | tuple | np.ndarray) else into_series(y).to_list()
+        frame, given = frame_of(X), targets_of(y)
         if len(given) != len(frame):
             raise ValueError(f"y must have one value for each of the {len(frame)} rows of X, got {len(given)}")
         targets = np.array([self._target_of(value) for value in given], dtype=np.float64)
@@ -130,6 +124,25 @@ class Model(ABC):
     @abstractmethod
     def _target_of(self, y: Any) -> float:
         """Return a target as the loss takes it, or refuse it."""
+
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
+        """Return a model with the same parameters, or new ones, that has learned nothing.
+
+        Parameters
+        ----------
+        new_params
+            Parameters that are to be different.
+        include_attributes
+            Must be False: the clone would have the learner of this model, its randomness and its plan, whatever the
+            new parameters say.
+
+        """
+        if include_attributes:
+            raise ValueError(
+                f"include_attributes must be False, got {include_attributes!r}: the clone would go on with the plan "
+                "and the randomness of this model, and what is promised holds for one of the two; pickle moves a model"
+            )
+        return super().clone(new_params)
 
     def __copy__(self) -> NoReturn:
         """Refuse, as learners do: two models would share one learner."""

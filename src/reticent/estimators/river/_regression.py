@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from river import base
-from river.utils.dataframe import into_frame, to_native_series
+from river.utils.dataframe import to_native_series
 
-from reticent.estimators._features import Range
+from reticent.estimators._numbers import plain_number
+from reticent.estimators._ranges import Range
+from reticent.estimators.river._blocks import frame_of
 from reticent.estimators.river._model import Model
 from reticent.losses import Absolute, Huber, Pinball, Squared
 from reticent.losses._residual import Residual
@@ -42,7 +44,7 @@ class Regression(Model, base.MiniBatchRegressor):
 
     def _target_of(self, y: Any) -> float:
         try:
-            value = math.nan if isinstance(y, str | bytes) else float(y)
+            value = plain_number(y)
         except (TypeError, ValueError, OverflowError):
             value = math.nan
         if math.isnan(value):
@@ -97,7 +99,7 @@ class Regression(Model, base.MiniBatchRegressor):
             A dataframe with a column for each feature.
 
         """
-        frame = into_frame(X)
+        frame = frame_of(X)
         return to_native_series(self._target.backs(self._scores(frame)), name=None, like=frame)
 
 

@@ -7,9 +7,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
+from sklearn.utils.multiclass import check_classification_targets
 
 from reticent._check import Array
+from reticent.estimators.sklearn._labels import two_found, two_given
 from reticent.estimators.sklearn._online import PrivateOnline
 from reticent.losses import Logistic, Loss
 
@@ -83,46 +84,41 @@ class PrivateOnlineClassifier(ClassifierMixin, PrivateOnline):  # type: ignore[m
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything, and learn from the rows in one pass, in their order."""
-        X, y = self._checked(X, y, first=True)
-        check_classification_targets(y)
-        self.classes_ = self._two(unique_labels(y) if self.classes is None else self.classes, y)
-        signs = self._signs(y)
-        self._start(len(X))
-        return self._learn(X, signs)
+        """Forget everything, and learn from the rows in one pass, in their order; if refused, nothing changes."""
+        with self._all_or_nothing():
+            X, y = self._checked(X, y, first=True)
+            check_classification_targets(y)
+            self.classes_ = two_found(y) if self.classes is None else two_given(self.classes)
+            signs = self._signs(y)
+            self._start(len(X))
+            return self._learn(X, signs)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn from more rows, in their order; `classes` must be known at the first call, here or at construction."""
-        first = not hasattr(self, "learner_")
-        X, y = self._checked(X, y, first=first)
-        check_classification_targets(y)
-        given = self.classes if classes is None else classes
-        if first and given is None:
-            raise ValueError("classes must be passed on the first call to partial_fit, got None; give the two labels")
-        if given is not None:
-            two = self._two(given, y)
-            if not first and not np.array_equal(two, self.classes_):
-                raise ValueError(f"classes must be {self.classes_} as in the first call, got {given!r}")
-            self.classes_ = two
-        signs = self._signs(y)
-        if first:
-            self._start(None)
-        return self._learn(X, signs)
+        """Learn from more rows, in their order; if they are refused, nothing changes.
 
-    def _two(self, classes: Any, y: Any) -> NDArray[Any]:
-        found = np.unique(np.asarray(classes))
-        if found.size > 2:
-            kind = type_of_target(y, input_name="y")
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{kind if kind != 'binary' else 'multiclass'}, with the classes {found}; OneVsRestClassifier makes a "
-                "model for each class, at the price of epsilon for each"
-            )
-        if found.size < 2:
-            raise ValueError(
-                f"y must hold two classes, got the one class {found}; if the other may come later, give both as classes"
-            )
-        return found
+        `classes` must be known at the first call, here or at construction.
+        """
+        first = not hasattr(self, "learner_")
+        with self._all_or_nothing():
+            X, y = self._checked(X, y, first=first)
+            check_classification_targets(y)
+            self.classes_ = self._agreed(classes, first)
+            signs = self._signs(y)
+            if first:
+                self._start(None)
+            return self._learn(X, signs)
+
+    def _agreed(self, classes: Any, first: bool) -> NDArray[Any]:
+        """Return the labels that were said first; refuse others."""
+        said = [two_given(given) for given in (self.classes, classes) if given is not None]
+        if first and not said:
+            raise ValueError("classes must be passed on the first call to partial_fit, got None; give the two labels")
+        labels = said[0] if first else self.classes_
+        for other in said:
+            if not np.array_equal(other, labels):
+                when = "at construction" if first else "in the first call"
+                raise ValueError(f"classes must be {labels} as {when}, got {other}")
+        return labels
 
     def _signs(self, y: NDArray[Any]) -> Array:
         known = np.isin(y, self.classes_)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -47,6 +49,20 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
         # A row lies in one run only.
         return max([*(account(plan).epsilon(level) for plan in self._past), self.learner_.spent(level)])
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Have a call that is refused leave the model as it was.
+
+        Nothing that it holds is changed in place but the learner, by rows that it takes all or none of.
+        """
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _checked(self, X: Any, y: Any, *, first: bool, **options: Any) -> tuple[Array, Any]:
         checked: tuple[Array, Any] = validate_data(self, X, y, reset=first, dtype=np.float64, **options)
         return checked
@@ -80,12 +96,12 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
                     f"{len(X)} more rows were given, but this model has seen {done} of the horizon={plan.horizon} that "
                     "its privacy is certified for; give horizon= a public number with room for all rows, or None"
                 )
-            self._past.append(plan)
+            self._past = [*self._past, plan]
             self._run(None)
         tell_if_beyond("bounds", X, self._scaling.low, self._scaling.high)
         trace = self.learner_.observe_many(self._scaling.rows(X), targets)
         self._rounds += len(X)
-        self._total += np.diff([*trace.starts, len(X)]) @ trace.points
+        self._total = self._total + np.diff([*trace.starts, len(X)]) @ trace.points
         decision = self._total / self._rounds if self.average else self.learner_.decision
         self._set_weights(*self._scaling.weights(decision))
         return self
@@ -99,6 +115,10 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
         rows = self._scaling.clip(validate_data(self, X, reset=False, dtype=np.float64))
         margins: Array = rows @ np.ravel(self.coef_) + self.intercept_
         return margins
+
+    def __copy__(self) -> NoReturn:
+        """Refuse, as learners do: two models would share one learner."""
+        raise TypeError("a model cannot be copied, only cloned (without what it learned) or moved (by pickling it)")
 
     def __sklearn_is_fitted__(self) -> bool:
         """Say whether any row has been seen."""

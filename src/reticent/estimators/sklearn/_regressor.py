@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from reticent._check import Array, positive
+from reticent._check import Array, positive, real
 from reticent.estimators.sklearn._online import PrivateOnline
 from reticent.estimators.sklearn._scaling import pair, tell_if_beyond
 from reticent.losses import Absolute, Huber, Loss, Pinball, Squared
@@ -85,20 +85,22 @@ class PrivateOnlineRegressor(RegressorMixin, PrivateOnline):  # type: ignore[mis
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything, and learn from the rows in one pass, in their order."""
-        X, y = self._checked(X, y, y_numeric=True, first=True)
-        self._bound_targets()
-        self._start(len(X))
-        return self._learn(X, self._scaled(y))
+        """Forget everything, and learn from the rows in one pass, in their order; if refused, nothing changes."""
+        with self._all_or_nothing():
+            X, y = self._checked(X, y, y_numeric=True, first=True)
+            self._bound_targets()
+            self._start(len(X))
+            return self._learn(X, self._scaled(y))
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn from more rows, in their order."""
+        """Learn from more rows, in their order; if they are refused, nothing changes."""
         first = not hasattr(self, "learner_")
-        X, y = self._checked(X, y, y_numeric=True, first=first)
-        if first:
-            self._bound_targets()
-            self._start(None)
-        return self._learn(X, self._scaled(y))
+        with self._all_or_nothing():
+            X, y = self._checked(X, y, y_numeric=True, first=first)
+            if first:
+                self._bound_targets()
+                self._start(None)
+            return self._learn(X, self._scaled(y))
 
     def _bound_targets(self) -> None:
         (low,), (high,) = pair("target_bounds", self.target_bounds, 1)
@@ -109,8 +111,12 @@ class PrivateOnlineRegressor(RegressorMixin, PrivateOnline):  # type: ignore[mis
         if self.loss == "absolute":
             return Absolute(), 1.0
         if self.loss == "quantile":
-            pinball = Pinball(self.quantile)
-            return pinball, max(pinball.tau, 1 - pinball.tau)
+            level = real("quantile", self.quantile)
+            if not 0 < level < 1:
+                raise ValueError(
+                    f"quantile must lie strictly between 0 and 1, got {self.quantile!r}; 0.5 is the median"
+                )
+            return Pinball(level), max(level, 1 - level)
         if self.loss == "huber":
             width = 2 * positive("width", self.width)  # scaled targets are 2 apart
             return Huber(width), min(width, farthest)
@@ -121,7 +127,9 @@ class PrivateOnlineRegressor(RegressorMixin, PrivateOnline):  # type: ignore[mis
     def _scaled(self, y: Array) -> Array:
         tell_if_beyond("target_bounds", y[:, None], self._low, self._high)
         clipped: Array = np.clip(y, self._low, self._high)
-        return (2 * clipped - self._low - self._high) / (self._high - self._low)
+        middle, half = (self._low + self._high) / 2, (self._high - self._low) / 2
+        scaled: Array = np.clip((clipped - middle) / half, -1.0, 1.0)  # the middle is rounded
+        return scaled
 
     def _set_weights(self, coef: Array, intercept: float) -> None:
         half, middle = (self._high - self._low) / 2, (self._high + self._low) / 2

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from reticent._check import Array
+from reticent.estimators._ranges import LARGEST
 
 _log = logging.getLogger("reticent")
-_LARGEST = 1e100
 _MANY = 20  # rows that are not all beyond a bound by accident
 
 
@@ -46,7 +47,7 @@ class Scaling:
 
     def rows(self, X: Array) -> Array:
         """Return rows of length 1 at most, for a learner."""
-        scaled = (self.clip(X) - self._middle) / self._half
+        scaled = np.clip((self.clip(X) - self._middle) / self._half, -1.0, 1.0)  # the middle is rounded
         if self.intercept:
             scaled = np.column_stack([scaled, np.ones(len(X))])
         return scaled / math.sqrt(self.size)
@@ -85,16 +86,20 @@ def tell_if_beyond(name: str, X: Array, low: Any, high: Any) -> None:
 def pair(name: str, value: Any, columns: int) -> tuple[Array, Array]:
     """Return two vectors, lows and highs; refuse what is not (low, high) with low below high everywhere."""
     try:
+        if not isinstance(value, Sequence | np.ndarray):  # what else can be gone through has no order, or other things
+            raise TypeError
         low, high = (np.broadcast_to(np.asarray(part, dtype=np.float64), (columns,)) for part in value)
     except (TypeError, ValueError):
         raise ValueError(
             f"{name} must be public bounds (low, high), each a number or a vector of {columns} numbers, got {value!r}"
         ) from None
-    # Sums and differences stay well within double precision.
-    good = (low >= -_LARGEST) & (high <= _LARGEST) & (low < high)
+    # Sums, differences and quotients stay well within double precision.
+    with np.errstate(invalid="ignore"):
+        good = (low >= -LARGEST) & (high <= LARGEST) & (high - low >= 1 / LARGEST)
     if not good.all():
         k = int(np.argmin(good))
         raise ValueError(
-            f"{name} must be from -1e100 to 1e100, with low below high, got ({low[k]}, {high[k]}) for column {k}"
+            f"{name} must be from -1e100 to 1e100, with low below high by 1e-100 at least, "
+            f"got ({low[k]}, {high[k]}) for column {k}"
         )
     return low, high
