@@ -107,7 +107,7 @@ def _exact(plan: Plan) -> Exposure:
     if plan.distance > 0:
         claim = "" if plan.private else "this plan makes no privacy claim (plan_private plans one that does), and "
         raise ValueError(
-            f"{claim}draws must be exact (distance=0) for an event, got distance={plan.distance:g}: no stock event stands "
-            "for one that is only nearly exact; use dataclasses.replace(plan, distance=0.0), or account(plan)"
+            f"{claim}draws must be exact (distance=0) for an event, got distance={plan.distance:g}: no stock event "
+            "stands for one that is only nearly exact; use dataclasses.replace(plan, distance=0.0), or account(plan)"
         )
     return exposure(plan)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from numbers import Integral
 from typing import Any, NoReturn, Self
 
@@ -21,12 +20,6 @@ from reticent.learners import PCOMW
 from reticent.losses import Loss
 from reticent.planning import Plan, plan_private
 from reticent.privacy import account
-
-
-@lru_cache(maxsize=64)
-def _planned(domain: Ball, horizon: int | None, lipschitz: float, epsilon: float, delta: float) -> Plan:
-    # A search over parameters asks for the same plan again and again.
-    return plan_private(domain, horizon, lipschitz, epsilon, delta)
 
 
 class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
@@ -82,7 +75,7 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
     def _run(self, horizon: int | None) -> None:
         domain = Ball(self._scaling.size, radius=positive("radius", self.radius))
         loss, slope = self._chosen()
-        plan = _planned(domain, horizon, slope, self.epsilon, self.delta)
+        plan = plan_private(domain, horizon, slope, self.epsilon, self.delta)
         # Runs of one model use one stream of random numbers.
         seed = self.learner_._rng if self._rounds else _seed(self.random_state)
         self.learner_ = PCOMW(plan, loss, seed, on_steep="clip")
