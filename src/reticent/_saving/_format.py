@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -20,7 +20,10 @@ VERSION = 1
 """The version of the format; later ones keep the mark, the place of the version and the checksum at the end."""
 _DIGEST = 32
 _HEAD = len(MARK) + 8
-_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
+_UNREADABLE = (
+    *(ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, MemoryError),
+    *(AssertionError, ArithmeticError),
+)
 
 
 @cache
@@ -78,16 +81,24 @@ def sealed(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]
     yield digest.digest()
 
 
-def unpack(kind: str, data: bytes, source: str, loss: Loss | None = None) -> Any:
-    """Return the thing in the bytes of a saved file; `source` names the file in messages."""
+def check_mark(kind: str, head: bytes | memoryview, source: str) -> None:
+    """Refuse what does not begin as a saved file does; the first bytes are enough to know."""
+    if bytes(head[: len(MARK)]) == MARK:
+        return
+    if len(head) < len(MARK) and MARK.startswith(bytes(head)):
+        raise ValueError(f"{source} is damaged: it is cut off after {len(head)} bytes; take a copy that is whole")
+    raise ValueError(
+        f"{source} is not a saved {kind} of reticent: it begins with {bytes(head[: len(MARK)])!r}; give a file that "
+        "learner.save wrote"
+    )
+
+
+def unpack(
+    kind: str, data: bytes, source: str, loss: Loss | None = None, check: Callable[[Any], None] | None = None
+) -> Any:
+    """Return the thing in the bytes of a saved file; `source` names the file in messages, `check` may refuse it."""
     view = memoryview(data)
-    if bytes(view[: len(MARK)]) != MARK:
-        if MARK.startswith(data):
-            raise ValueError(f"{source} is damaged: it is cut off after {len(data)} bytes; take a copy that is whole")
-        raise ValueError(
-            f"{source} is not a saved {kind} of reticent: it begins with {bytes(view[:16])!r}; give a file that "
-            "learner.save wrote"
-        )
+    check_mark(kind, view, source)
     held, digest = view[:-_DIGEST], view[-_DIGEST:]
     if len(data) < _HEAD + _DIGEST or hashlib.sha256(held).digest() != bytes(digest):
         raise ValueError(
@@ -102,17 +113,25 @@ def unpack(kind: str, data: bytes, source: str, loss: Loss | None = None) -> Any
         )
     body = held[_HEAD:]
     try:
-        return thing_of(kind, body, loss)
+        if number < 1:
+            raise ValueError(f"there is no version {number} of the format")
+        found = thing_of(kind, body, loss)
+        if check is not None:
+            check(found)
+        return found
     except _UNREADABLE as error:
         if isinstance(error, ValueError) and str(error).startswith("loss must be"):
             raise
-        raise ValueError(
-            f"{source} cannot be read by reticent {maker()}: {error}; it was {_maker(body)}, so use that version"
-        ) from error
+        told = "it takes more memory than there is" if isinstance(error, MemoryError) else error
+        raise ValueError(f"{source} cannot be read by reticent {maker()}: {told}; {_advice(body)}") from error
 
 
-def _maker(body: memoryview) -> str:
+def _advice(body: memoryview) -> str:
+    """Return what to do about a file that is whole and cannot be read: it depends on who made it."""
     try:
-        return f"made by reticent {_structure(body)['made_by']}"
+        made_by = _structure(body)["made_by"]
     except _UNREADABLE:
-        return "not made by reticent"
+        return "reticent did not write it: give a file that learner.save wrote"
+    if made_by == maker():
+        return "this version wrote it, so something has changed it since: take an older copy"
+    return f"it was made by reticent {made_by}, so use that version"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import Any
 
 from reticent.learners import Learner
 from reticent.losses import Loss
 
-from ._format import pack, unpack
+from ._format import MARK, check_mark, pack, unpack
+from ._standing import check_standing
 from ._write import write_file
 
 _KIND = "learner"
@@ -19,7 +20,8 @@ def load(path: str | os.PathLike[str], loss: Loss | None = None) -> Learner:
 
     A `Custom` loss holds functions, which are not in the file: give it again as `loss`. Nothing of a file is run: it
     holds values and the names of reticent's own classes. One that is damaged, of another kind or of a newer version is
-    refused. The checksum finds accidents; it does not prove who wrote a file, so load your own.
+    refused, and so is a state in which no learner of its plan can stand. The checksum finds accidents; it does not
+    prove who wrote a file, so load your own.
 
     **Resume a state once, and destroy it.** Two learners from one file go on with the same randomness, and no privacy
     claim covers that.
@@ -35,7 +37,12 @@ def load(path: str | os.PathLike[str], loss: Loss | None = None) -> Learner:
     1
     """
     name = os.fsdecode(path)
-    return unpack_learner(Path(name).read_bytes(), name, loss)
+    with open(name, "rb") as file:
+        head = file.peek(len(MARK))
+        if len(head) >= len(MARK):  # a pipe may bring less at first
+            check_mark(_KIND, head, name)  # before the rest of what may be a huge file is read
+        data = file.read()
+    return unpack_learner(data, name, loss)
 
 
 def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:
@@ -52,9 +59,8 @@ def unpack_learner(data: bytes, source: str, loss: Loss | None = None) -> Learne
     """Return the learner in the bytes of a file; `source` names it in messages."""
     if loss is not None and not isinstance(loss, Loss):
         raise ValueError(f"loss must be one of the losses of reticent.losses, or None, got {loss!r}")
-    found = unpack(_KIND, data, source, loss)
-    if not isinstance(found, Learner):
-        raise ValueError(f"{source} does not hold a learner, but a {type(found).__name__}; give a saved learner")
+    found = unpack(_KIND, data, source, loss, _check_learner)
+    assert isinstance(found, Learner)
     if loss is not None and found.loss != loss:
         raise ValueError(
             f"loss must be the one that the learner was made with, {found.loss!r}, got {loss!r}; leave it out"
@@ -62,8 +68,14 @@ def unpack_learner(data: bytes, source: str, loss: Loss | None = None) -> Learne
     return found
 
 
+def _check_learner(found: Any) -> None:
+    if not isinstance(found, Learner):
+        raise ValueError(f"it does not hold a learner, but a {type(found).__name__}")
+    check_standing(found)
+
+
 def _whole(learner: Learner) -> Learner:
-    if learner._walk.torn:
+    if learner._torn():
         raise ValueError(
             "a learner that was interrupted while it took in rounds cannot be saved, as nobody knows how many are in; "
             "resume an earlier state"

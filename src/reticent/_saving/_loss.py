@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reticent.losses import Custom, Loss
+from reticent.losses._differentiated import Differentiated
 
 
 def is_callers(loss: object) -> bool:
@@ -20,12 +21,15 @@ def described(loss: Loss) -> dict[str, Any]:
     """
     assert isinstance(loss, Custom)
     bound = loss.bound
-    return {
+    found = {
         "kind": type(loss).__name__,
         "value": _name(loss.value),
         "subgradient": _name(loss.subgradient),
         "lipschitz": _name(bound) if callable(bound) else bound,
     }
+    if isinstance(loss, Differentiated):
+        found |= {"maker": loss.engine.maker, "probe": loss.probe}
+    return found
 
 
 def _name(function: Any) -> str:

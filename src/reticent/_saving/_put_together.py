@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import partial
 from typing import Any
@@ -13,10 +14,10 @@ from reticent.losses import Loss
 
 from ._loss import matching
 from ._names import bits_of_name, class_of_name, planner_of_name
-from ._take_apart import PLAIN
+from ._take_apart import PLAIN, plain_key
 
 _TYPE = re.compile(rf"[<|][{PLAIN}]\d+(\[\d*\w+\])?", re.ASCII)
-_CONTAINERS: dict[str, Any] = {"tuple": tuple, "frozenset": frozenset}
+_LARGE = 1 << 20  # dimensions that any file may have
 
 
 class Assembly:
@@ -30,6 +31,8 @@ class Assembly:
         self._entries, self._data, self._loss = entries, data, loss
         self._made: dict[int, Any] = {}
         self._open: set[int] = set()
+        self._room = data.nbytes  # what arrays may still take: each has bytes of its own
+        self._largest = max(data.nbytes, _LARGE)
 
     def value(self, text: Any) -> Any:
         """Return the thing that a part of the structure stands for."""
@@ -40,6 +43,8 @@ class Assembly:
         if "float" in text:
             return float(text["float"])
         place = text["$"]
+        if type(place) is not int or not 0 <= place < len(self._entries):
+            raise ValueError(f"there is no entry {place!r}")
         if place not in self._made:
             if place in self._open:
                 raise ValueError(f"entry {place} is a part of itself")
@@ -57,16 +62,18 @@ class Assembly:
                 made.extend(map(self.value, parts))
             case ["dict", parts]:
                 made = self._made[place] = {}
-                made.update((self.value(key), self.value(part)) for key, part in parts)
+                made.update((plain_key(self.value(key)), self.value(part)) for key, part in parts)
             case ["set", parts]:
                 made = self._made[place] = set()
-                made.update(map(self.value, parts))
+                made.update(plain_key(self.value(part)) for part in parts)
             case ["object", name, state]:
                 kind = class_of_name(name)
                 made = self._made[place] = object.__new__(kind)
                 _set_state(made, self.value(state))
-            case [("tuple" | "frozenset") as name, parts]:
-                self._made[place] = _CONTAINERS[name](map(self.value, parts))
+            case ["tuple", parts]:
+                self._made[place] = tuple(map(self.value, parts))
+            case ["frozenset", parts]:
+                self._made[place] = frozenset(plain_key(self.value(part)) for part in parts)
             case _:
                 self._made[place] = self._leaf(entry)
 
@@ -94,7 +101,11 @@ class Assembly:
                 body: Any = class_of_name(name)
                 if not issubclass(body, Domain):
                     raise ValueError(f"{name} is not a domain")
-                return body(*self.value(args))
+                given = self.value(args)
+                for number in given:
+                    if isinstance(number, int) and number > self._largest:
+                        raise ValueError(f"{body.__name__} of {number} dimensions is too large for this file")
+                return body(*given)
             case ["named", name, parts]:
                 kind = class_of_name(name)
                 if not issubclass(kind, tuple):
@@ -104,8 +115,11 @@ class Assembly:
 
     def _array(self, kind: np.dtype[Any], shape: tuple[int, ...], order: Any, writeable: bool, start: int) -> Any:
         count = int(np.prod(shape, dtype=object))
-        if start < 0 or count < 0 or start + count * kind.itemsize > self._data.nbytes:
+        self._room -= count * kind.itemsize
+        if start < 0 or min(shape, default=0) < 0 or start + count * kind.itemsize > self._data.nbytes:
             raise ValueError("an array lies beyond the end")
+        if self._room < 0:
+            raise ValueError("arrays lie on top of each other")
         flat = np.frombuffer(self._data, dtype=kind, count=count, offset=start) if count else np.empty(0, kind)
         # A copy in memory of its own: arrays of a state grow in place.
         made = np.empty(shape, dtype=kind.newbyteorder("="), order=order)
@@ -132,7 +146,11 @@ def _planner(name: str) -> Any:
 
 
 def _set_state(made: Any, state: Any) -> None:
-    """Give an object its state, as pickle would."""
+    """Give an object its state, as pickle would; no number of a state is NaN, which would go unnoticed for long."""
+    for part in state if isinstance(state, tuple) else (state,):
+        for name, value in part.items() if isinstance(part, dict) else ():
+            if isinstance(value, float) and math.isnan(value):
+                raise ValueError(f"{name} of a {type(made).__name__} is not a number")
     if hasattr(type(made), "__setstate__"):
         made.__setstate__(state)
         return

@@ -59,9 +59,9 @@ class Parts:
             return [kind.__name__, [self.value(part) for part in thing]]
         if kind in (set, frozenset):
             # In a fixed order, so that a state has one form.
-            return [kind.__name__, [self.value(part) for part in sorted(thing, key=repr)]]
+            return [kind.__name__, [self.value(plain_key(part)) for part in sorted(thing, key=repr)]]
         if kind is dict:
-            return ["dict", [[self.value(key), self.value(part)] for key, part in thing.items()]]
+            return ["dict", [[self.value(plain_key(key)), self.value(part)] for key, part in thing.items()]]
         if kind in (bytes, bytearray):
             return [kind.__name__, thing.hex()]
         if kind in (np.ndarray, np.memmap):
@@ -93,6 +93,22 @@ class Parts:
         self.sections.append(section)
         self.size += -(-section.nbytes // ALIGNED) * ALIGNED
         return ["array", text, list(array.shape), order, bool(array.flags.writeable), start]
+
+
+def plain_key(thing: Any) -> Any:
+    """Return a key of a dictionary or member of a set; only numbers and texts are, because to hash others takes time.
+
+    A tuple of two tuples of two tuples, and so on, is small in a file and takes for ever to hash.
+
+    >>> plain_key((1, 2))
+    Traceback (most recent call last):
+    ValueError: a key of a dictionary or member of a set must be a number or a text to be saved, got a tuple
+    """
+    if thing is None or type(thing) in (bool, int, float, str, bytes) or isinstance(thing, np.generic):
+        return thing
+    raise ValueError(
+        f"a key of a dictionary or member of a set must be a number or a text to be saved, got a {type(thing).__name__}"
+    )
 
 
 def _type(kind: np.dtype[Any]) -> str:

@@ -18,11 +18,14 @@ def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview
     """Write a file beside its place, bring it to the disk, and put it in its place at once; never over a journal."""
     place = Path(os.path.realpath(os.fsdecode(path)))
     _check_place(place, os.fsdecode(path))
-    fresh = place.with_name(f".{place.name}.{secrets.token_hex(6)}")
+    # A name of its own: that of the file may be as long as names can be.
+    fresh = place.with_name(f".reticent-{secrets.token_hex(8)}")
     try:
         made = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             with open(made, "wb") as file:
+                if mode == OWNER_ONLY:
+                    os.fchmod(made, mode)  # whatever the umask: its owner can read it too
                 for piece in pieces:
                     file.write(piece)
                 file.flush()

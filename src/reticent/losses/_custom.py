@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from reticent._check import Array, positive, real, vector
 from reticent.losses._base import Loss
 from reticent.losses._limit import SLACK, check_on_steep, refuse_steep
+from reticent.losses._reader import OneByOne, Reader, checked
 from reticent.losses._rows import Charted
 
 
@@ -127,15 +128,11 @@ class Custom(Loss):
 
     def look(self, domain: Charted, x: Array, item: Any, bound: float) -> tuple[float, Array]:
         """Return value and subgradient of one object at `x`, both checked, the second against the bound."""
-        value = real("the value of a custom loss", self.value(x, item))
-        slope = vector("the subgradient of a custom loss", self.subgradient(x, item), x.size)
-        size = float(np.linalg.norm(domain.pull(slope[None])[0]))
-        if size > bound * (1 + 1e-9):
-            raise ValueError(
-                f"a custom loss has a subgradient of length {size:.6g} at {x}, above its declared Lipschitz constant "
-                f"{bound:.6g}; declare a larger one in Custom(..., lipschitz=...)"
-            )
-        return value, slope
+        return checked(domain, x, self.value(x, item), self.subgradient(x, item), bound)
+
+    def reader(self, domain: Charted) -> Reader:
+        """Return what reads many rows at one point, again and again, for a measure."""
+        return OneByOne(domain, self)
 
     def prepare(
         self,

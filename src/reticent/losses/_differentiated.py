@@ -2,64 +2,21 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from reticent._check import Array, integer
 from reticent.losses._custom import Custom, Objects
+from reticent.losses._engine import Engine, WrongResultError
 from reticent.losses._probe import check
+from reticent.losses._reader import checked
 from reticent.losses._rows import Charted
+from reticent.losses._stacked import StackedReader
 
 Bound = float | Callable[[Any], float]
-
-
-class Engine(ABC):
-    """One function of a point and a datum, with its derivative; the same for the same function."""
-
-    maker: ClassVar[str]
-    """The name of the public function that makes losses with this engine."""
-
-    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
-        if not callable(function):
-            raise ValueError(f"fn must be a function of a point and a datum, got {function!r}")
-        self.function = function
-
-    @abstractmethod
-    def value(self, x: Array, datum: Any) -> float:
-        """Return the value at x."""
-
-    @abstractmethod
-    def both(self, x: Array, datum: Any) -> tuple[float, Array]:
-        """Return the value at x and the gradient."""
-
-    @abstractmethod
-    def many(self, datum: Any, points: Array) -> tuple[Array, Array]:
-        """Return values and gradients of one datum at several points."""
-
-    def slope(self, x: Array, datum: Any) -> Array:
-        """Return the gradient at x."""
-        return self.both(x, datum)[1]
-
-    def __eq__(self, other: object) -> bool:
-        """Say whether `other` differentiates the same function in the same way."""
-        return type(self) is type(other) and self.function == other.function
-
-    def __hash__(self) -> int:
-        """Agree with equality."""
-        return hash((type(self), self.function))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the function alone: it must be one that can be found by its name."""
-        return {"function": self.function}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Start again from the function."""
-        type(self).__init__(self, **state)
 
 
 @dataclass(frozen=True)
@@ -86,9 +43,11 @@ class Differentiated(Custom):
     """A `Custom` loss from `from_jax` or `from_torch`, convex in the point by declaration and by probe.
 
     Every row is looked at before anything of it is recorded: at the ends and in the middle of `probe` segments across
-    the domain, and uphill towards where it is steepest. A row that is not finite there, steeper than declared or above
-    a chord is refused. In one dimension this finds every slope above the declared one. Elsewhere it is a probe, not a
-    proof, and the slope is looked at again wherever a learner takes a subgradient later.
+    the domain, and uphill towards where it is steepest. A row that is not finite there, steeper than declared, above a
+    chord or below a tangent is refused; how steep it is, its values say as well as its derivative, so that a part which
+    automatic differentiation does not see is found. In one dimension, if the derivative is that of the function, this
+    finds every slope above the declared one. Else it is a probe, not a proof, and the slope is looked at again wherever
+    a learner takes a subgradient later.
     """
 
     engine: Engine
@@ -114,17 +73,56 @@ class Differentiated(Custom):
     ) -> Objects:
         """Return the rows as `Custom` does, with data of their own, in double precision; each has been probed."""
         rows = super().prepare(domain, items, lipschitz=lipschitz, on_steep=on_steep)
-        kept = tuple(frozen(item) for item in rows.items)
+        kept = tuple(self._frozen(row, item) for row, item in enumerate(rows.items))
         if self.probe:
             for row, (item, declared) in enumerate(zip(kept, self.declared(rows.items), strict=True)):
-                check(domain, row, partial(self.engine.many, item), float(declared), self.probe)  # type: ignore[arg-type]
+                look = _Look(self.engine, row, item)
+                check(domain, row, look, float(declared), self.probe)  # type: ignore[arg-type]
         return Objects(kept, rows.scales, rows.bounds)
+
+    def _frozen(self, row: int, item: Any) -> Any:
+        try:
+            return frozen(item)
+        except Exception as error:
+            raise _failed(f"the loss of row {row}", self.engine, error) from error
+
+    def reader(self, domain: Charted) -> StackedReader:
+        """Return a reader that has the engine evaluate all rows of a shape in one call."""
+        return StackedReader(domain, self.engine)
 
     def look(self, domain: Charted, x: Array, item: Any, bound: float) -> tuple[float, Array]:
         """Return value and gradient of one datum at `x`, both checked: one evaluation of the function for the two."""
-        value, slope = self.engine.both(x, item)
-        # The checks are those of every custom loss.
-        return Custom(lambda *_: value, lambda *_: slope).look(domain, x, item, bound)
+        try:
+            value, slope = self.engine.both(x, item)
+        except Exception as error:
+            raise _failed("a loss", self.engine, error) from error
+        return checked(domain, x, value, slope, bound)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """One row at several points; what goes wrong on the way names the row."""
+
+    engine: Engine
+    row: int
+    item: Any
+
+    def __call__(self, points: Array, /) -> tuple[Array, Array]:
+        try:
+            return self.engine.many(self.item, points)
+        except Exception as error:
+            raise _failed(f"the loss of row {self.row}", self.engine, error) from error
+
+
+def _failed(which: str, engine: Engine, error: Exception) -> ValueError:
+    """Return what to say of an error of the package, or in the caller's function."""
+    if isinstance(error, WrongResultError):
+        return WrongResultError(*error.args)
+    first = next(iter(str(error).splitlines()), "").rstrip(".;: ")
+    return ValueError(
+        f"{which} of {engine.maker} cannot be evaluated: {first or 'no reason given'} ({type(error).__name__}); a "
+        "datum must be an array, a number, or tuples, lists and dicts of these, of the shape that fn takes"
+    )
 
 
 def frozen(datum: Any) -> Any:
@@ -141,7 +139,7 @@ def frozen(datum: Any) -> Any:
         return type(datum)(frozen(value) for value in datum)
     if not hasattr(datum, "__array__"):
         return datum
-    array = np.array(datum)
+    array = np.array(np.asarray(datum))
     if array.dtype.kind == "f":
         array = array.astype(np.float64)
     array.setflags(write=False)

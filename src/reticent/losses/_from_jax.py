@@ -9,7 +9,8 @@ import numpy as np
 
 from reticent._check import Array
 from reticent._extras import need
-from reticent.losses._differentiated import Bound, Differentiated, Engine
+from reticent.losses._differentiated import Bound, Differentiated
+from reticent.losses._engine import Engine, WrongResultError
 
 
 def from_jax(fn: Callable[[Any, Any], Any], lipschitz: Bound | None = None, *, probe: int = 16) -> Differentiated:
@@ -48,7 +49,7 @@ class JaxEngine(Engine):
             # Runs while JAX traces the function, once for each shape of datum.
             value = numpy.asarray(function(x, datum))
             if value.shape != () or value.dtype != numpy.float64:
-                raise ValueError(
+                raise WrongResultError(
                     "the function given to from_jax must return one real number in double precision, got shape "
                     f"{value.shape} and type {value.dtype}; take a sum, and leave out conversions to other types"
                 )
@@ -57,20 +58,44 @@ class JaxEngine(Engine):
         self._value = jax.jit(scalar)
         self._both = jax.jit(jax.value_and_grad(scalar))
         self._many = jax.jit(jax.vmap(jax.value_and_grad(scalar), in_axes=(0, None)))
+        self._heights = jax.jit(jax.vmap(scalar, in_axes=(None, 0)))
+        self._across = jax.jit(jax.vmap(jax.value_and_grad(scalar), in_axes=(None, 0)))
 
     def value(self, x: Array, datum: Any) -> float:
         """Return the value at x."""
         with self.jax.enable_x64(True):
-            return float(self._value(x, datum))
+            return float(self._value(x, self._arrays(datum)))
 
     def both(self, x: Array, datum: Any) -> tuple[float, Array]:
         """Return the value at x and the gradient."""
         with self.jax.enable_x64(True):
-            value, slope = self._both(x, datum)
+            value, slope = self._both(x, self._arrays(datum))
             return float(value), np.asarray(slope)
 
     def many(self, datum: Any, points: Array) -> tuple[Array, Array]:
         """Return values and gradients of one datum at several points, in one call."""
         with self.jax.enable_x64(True):
-            values, slopes = self._many(points, datum)
+            values, slopes = self._many(points, self._arrays(datum))
             return np.asarray(values), np.asarray(slopes)
+
+    def heights(self, x: Array, data: Any) -> Array:
+        """Return the values of many data of one shape at x, in one call."""
+        with self.jax.enable_x64(True):
+            return np.asarray(self._heights(x, data))
+
+    def across(self, x: Array, data: Any) -> tuple[Array, Array]:
+        """Return values and gradients of many data of one shape at x, in one call."""
+        with self.jax.enable_x64(True):
+            values, slopes = self._across(x, data)
+            return np.asarray(values), np.asarray(slopes)
+
+    def _arrays(self, datum: Any) -> Any:
+        """Return a datum with arrays in the place of numbers, as it is among many."""
+        return self.jax.tree.map(_array, datum)
+
+
+def _array(leaf: Any) -> Array:
+    array = np.asarray(leaf)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"{leaf!r:.40} is no number and no array of numbers")
+    return array

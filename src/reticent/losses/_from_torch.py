@@ -9,7 +9,8 @@ import numpy as np
 
 from reticent._check import Array
 from reticent._extras import need
-from reticent.losses._differentiated import Bound, Differentiated, Engine
+from reticent.losses._differentiated import Bound, Differentiated
+from reticent.losses._engine import Engine, WrongResultError
 
 
 def from_torch(fn: Callable[[Any, Any], Any], lipschitz: Bound | None = None, *, probe: int = 16) -> Differentiated:
@@ -53,6 +54,30 @@ class TorchEngine(Engine):
         found = [self._both(x, tensors) for x in points]
         return np.array([value for value, _ in found]), np.array([slope for _, slope in found])
 
+    def heights(self, x: Array, data: Any) -> Array | None:
+        """Return the values of many data of one shape at x, in one call, or None where PyTorch cannot."""
+        found: Array | None = self._together(self.torch.func.vmap(self._call, in_dims=(None, 0)), x, data)
+        return found
+
+    def across(self, x: Array, data: Any) -> tuple[Array, Array] | None:
+        """Return values and gradients of many data of one shape at x, as `heights` does."""
+        found = self._together(
+            self.torch.func.vmap(self.torch.func.grad_and_value(self._call), in_dims=(None, 0)), x, data
+        )
+        return None if found is None else (found[1], found[0])
+
+    def _together(self, batched: Callable[[Any, Any], Any], x: Array, data: Any) -> Any:
+        """Return what a function of many data gives, as arrays; None if PyTorch cannot take them together at x.
+
+        It cannot where the way through the function depends on the datum, say. One by one it then works, or tells what
+        is wrong.
+        """
+        try:
+            found = batched(self.torch.tensor(x), self._tensors(data))
+        except (RuntimeError, ValueError, TypeError):
+            return None
+        return tuple(part.numpy() for part in found) if isinstance(found, tuple) else found.numpy()
+
     def _both(self, x: Array, tensors: Any) -> tuple[float, Array]:
         # The caller may be inside torch.no_grad().
         with self.torch.enable_grad():
@@ -67,7 +92,7 @@ class TorchEngine(Engine):
         value = self.function(point, tensors)
         if not self.torch.is_tensor(value) or value.numel() != 1 or value.dtype != self.torch.float64:
             facts = f"shape {tuple(value.shape)} and type {value.dtype}" if self.torch.is_tensor(value) else repr(value)
-            raise ValueError(
+            raise WrongResultError(
                 "the function given to from_torch must return one real number in double precision, as a tensor, got "
                 f"{facts}; take a sum, and leave out conversions to other types"
             )

@@ -1,4 +1,8 @@
-"""A look at a caller's function all over the domain: is it as steep as declared, and does it bend upwards?"""
+"""A look at a caller's function all over the domain: as steep as declared, bent upwards, and with its own derivative?
+
+What is private rests on the values: draws read them. A derivative alone proves nothing, since automatic differentiation
+can give that of another function (a part that is detached or rounded has derivative 0), so values are looked at too.
+"""
 
 from __future__ import annotations
 
@@ -71,22 +75,53 @@ def _directions(rng: np.random.Generator, count: int, d: int) -> Array:
 def check(domain: Domain, row: int, look: Look, declared: float, count: int) -> None:
     """Refuse a row that is steeper than declared or not convex on one of `count` segments; say where.
 
-    What is found is wrong for certain. What is not found may still be wrong, but in one dimension: the slope of a
-    convex function is steepest at an end of the interval, and the ends are looked at.
+    What is found is wrong for certain. What is not found may still be wrong, but in one dimension with the true
+    derivative: the slope of a convex function is steepest at an end of the interval, and the ends are looked at.
     """
     places = segments(domain, count)
-    points = places.points
+    seen = _seen(row, places.points, look)
+    steepest = _check_slopes(domain, row, seen, declared)
+    _check_bends(row, places, seen)
+    # Uphill a convex function only grows steeper, so the steepest place is on the boundary: climb towards it.
+    top = seen
+    for _ in range(_CLIMBS):
+        top = _seen(row, domain.support(-top.slopes[steepest])[None], look)
+        steepest = _check_slopes(domain, row, top, declared)
+        seen = seen.with_more(top)
+    _check_rises(row, seen, declared)
+    _check_tangents(row, seen)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    """Values and slopes at points."""
+
+    points: Array
+    values: Array
+    slopes: Array
+
+    def with_more(self, other: _Seen) -> _Seen:
+        return _Seen(
+            np.concatenate([self.points, other.points]),
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.slopes, other.slopes]),
+        )
+
+    @property
+    def moves(self) -> Array:
+        """The way from each point to each other one, shape `(m, m, dim)`."""
+        return self.points[None] - self.points[:, None]
+
+    def room(self, slope: float) -> float:
+        """Return how far off a difference of values may be by rounding, at this slope."""
+        extent = float(np.linalg.norm(np.ptp(self.points, axis=0)))
+        return _ROUNDING * (float(np.abs(self.values).max()) + slope * extent)
+
+
+def _seen(row: int, points: Array, look: Look) -> _Seen:
     values, slopes = look(points)
     _check_numbers(row, points, values, slopes)
-    steepest = _check_slopes(domain, row, points, slopes, declared)
-    largest = float(np.linalg.norm(slopes, axis=1).max())
-    # Uphill a convex function only grows steeper, so the steepest place is on the boundary: climb towards it.
-    for _ in range(_CLIMBS):
-        top = domain.support(-slopes[steepest])[None]
-        values_there, slopes = look(top)
-        _check_numbers(row, top, values_there, slopes)
-        steepest = _check_slopes(domain, row, top, slopes, declared)
-    _check_bends(row, places, values, largest)
+    return _Seen(points, values, slopes)
 
 
 def _check_numbers(row: int, points: Array, values: Array, slopes: Array) -> None:
@@ -100,21 +135,24 @@ def _check_numbers(row: int, points: Array, values: Array, slopes: Array) -> Non
         )
 
 
-def _check_slopes(domain: Domain, row: int, points: Array, slopes: Array, declared: float) -> int:
+def _check_slopes(domain: Domain, row: int, seen: _Seen, declared: float) -> int:
     """Return which point is the steepest."""
-    lengths = domain.lengths(domain.pull(slopes)[0])
+    lengths = domain.lengths(domain.pull(seen.slopes)[0])
     k = int(np.argmax(lengths))
     if lengths[k] > declared * (1 + _ROUNDING):
         raise ValueError(
-            f"the loss of row {row} has a subgradient of length {lengths[k]:.6g} at {points[k]}, above its declared "
-            f"Lipschitz constant {declared:.6g}; declare one that holds everywhere on the domain"
+            f"the loss of row {row} has a subgradient of length {lengths[k]:.6g} at {seen.points[k]}, above its "
+            f"declared Lipschitz constant {declared:.6g}; declare one that holds everywhere on the domain"
         )
     return k
 
 
-def _check_bends(row: int, places: Segments, values: Array, steepest: float) -> None:
-    f, g, middle = np.split(values, 3)
-    room = np.abs(values).reshape(3, -1).max(axis=0) + steepest * np.linalg.norm(places.one - places.other, axis=1)
+def _check_bends(row: int, places: Segments, seen: _Seen) -> None:
+    """Refuse a loss that is above a chord."""
+    f, g, middle = np.split(seen.values, 3)
+    steepest = float(np.linalg.norm(seen.slopes, axis=1).max())
+    room = np.abs(np.array([f, g, middle])).max(axis=0)
+    room += steepest * np.linalg.norm(places.one - places.other, axis=1)
     above = middle - (f + g) / 2 - _ROUNDING * room
     if (above > 0).any():
         k = int(np.argmax(above))
@@ -122,4 +160,35 @@ def _check_bends(row: int, places: Segments, values: Array, steepest: float) -> 
             f"the loss of row {row} is not convex: in the middle of the segment from {places.one[k]} to "
             f"{places.other[k]} it is {middle[k]:.9g}, above the {(f[k] + g[k]) / 2:.9g} half-way between its ends "
             f"({f[k]:.9g} and {g[k]:.9g}); privacy and regret are certified for convex losses only"
+        )
+
+
+def _check_rises(row: int, seen: _Seen, declared: float) -> None:
+    """Refuse a loss that differs by more than declared between two of the points, whatever its derivative says."""
+    ways = np.linalg.norm(seen.moves, axis=2)  # those in the chart, which is an isometry
+    rises = seen.values[None] - seen.values[:, None]
+    above = rises - declared * ways * (1 + _ROUNDING) - seen.room(declared)
+    if (above > 0).any():
+        a, b = np.unravel_index(int(np.argmax(above)), above.shape)
+        raise ValueError(
+            f"the loss of row {row} grows by {rises[a, b]:.6g} from {seen.points[a]} to {seen.points[b]}, at a "
+            f"distance of {ways[a, b]:.6g}: more than its declared Lipschitz constant {declared:.6g} allows, and more "
+            "than its derivative says. Automatic differentiation does not see all of it (a part that is detached, "
+            "stopped, rounded or cast to integers); take that out, and declare a constant that holds everywhere on the "
+            "domain"
+        )
+
+
+def _check_tangents(row: int, seen: _Seen) -> None:
+    """Refuse a loss that is below a tangent: it bends down, or the derivative is that of another function."""
+    steepest = float(np.linalg.norm(seen.slopes, axis=1).max())
+    tangents = seen.values[:, None] + np.einsum("ijk,ik->ij", seen.moves, seen.slopes)
+    below = tangents - seen.values[None] - seen.room(steepest)
+    if (below > 0).any():
+        a, b = np.unravel_index(int(np.argmax(below)), below.shape)
+        raise ValueError(
+            f"the loss of row {row} is not convex, or its derivative is not its own: at {seen.points[b]} it is "
+            f"{seen.values[b]:.9g}, below the {tangents[a, b]:.9g} of its tangent at {seen.points[a]}; privacy and "
+            "regret are certified for convex losses only, and automatic differentiation must see all of one (no part "
+            "that is detached, stopped, rounded or cast to integers)"
         )
