@@ -7,6 +7,9 @@ ALL := $(VENV)/.installed
 # Compiled kernels are used from several test processes; two are what a small machine has.
 WORKERS ?= 2
 
+# Each process does its own small sums: threads of a linear algebra library would only wait for one another.
+unit check-slow: export OPENBLAS_NUM_THREADS = 1
+
 .PHONY: setup demo test lint types unit check-slow bench audit docs clean
 
 setup: $(ALL)

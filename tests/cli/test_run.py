@@ -207,7 +207,11 @@ SIZED = ["--target", "y", "--bounds", "y=0:10", "--loss", "pinball:0.9"]
         (["data.csv", *SIZED[:2], *SIZED[4:], "--bounds", "y=0-10", "--epsilon", "1"], "such as age=0:120"),
         (["-", *SIZED, "--epsilon", "1", "--regret"], "regret needs more passes"),
         (["empty.csv", *GOAL], "empty.csv is empty"),
-        (["header.csv", *GOAL], "no rows"),
+        (["header.csv", *GOAL], "header.csv has names of columns but no rows"),
+        (["none.parquet", *GOAL], "none.parquet has names of columns but no rows"),
+        (["other.csv", *GOAL], "other.csv has no column 'y'; it has 'x;y'; is --separator ';' meant?"),
+        (["data.csv", *GOAL, "--bounds", "y=0:1,2=0:2"], "bounds must be given once for a column, got 'y' twice"),
+        (["data.csv", *GOAL, "--horizon", "1e300"], "got '1e300'; --horizon unknown has no end"),
         (["cut.parquet", *GOAL], "is not a whole Parquet file"),
         (["folder", *GOAL], "is a folder"),
         (["bad.csv", *GOAL], "bad.csv, line 2: column 'y' has 'one'"),
@@ -218,6 +222,8 @@ def test_mistakes_get_one_sentence(capsys, data, tmp_path, monkeypatch, words, s
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "header.csv").write_text("x,y\n")
+    (tmp_path / "other.csv").write_text("x;y\n1;2\n")
+    pq.write_table(pa.table({"y": pa.array([], pa.float64())}), "none.parquet")
     (tmp_path / "bad.csv").write_text("x,y\n1,one\n")
     (tmp_path / "folder").mkdir()
     pq.write_table(pa.table({"y": [1.0] * 1000}), "whole.parquet")

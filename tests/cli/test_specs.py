@@ -3,7 +3,17 @@
 import pytest
 
 import reticent as rt
-from reticent.cli._specs import choice_of, count_of, counts_of, domain_of, floats_of, loss_of, system_names, system_of
+from reticent.cli._specs import (
+    choice_of,
+    count_of,
+    counts_of,
+    domain_of,
+    floats_of,
+    horizon_of,
+    loss_of,
+    system_names,
+    system_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -77,3 +87,17 @@ def test_systems_by_a_part_of_their_name(short, name):
 def test_a_word_among_few():
     with pytest.raises(ValueError, match="backend must be loky or dask, got 'dusk'; did you mean 'dask'"):
         choice_of("backend", "dusk", ("loky", "dask"))
+
+
+def test_a_goal_that_is_named_twice_is_one_goal():
+    assert floats_of("1,0.5,1.0") == (1.0, 0.5)
+    assert counts_of("5,5,5e0,7") == (5, 7)
+
+
+def test_counts_may_have_an_end():
+    assert count_of("1e3", "runs", most=1000) == 1000
+    with pytest.raises(ValueError, match="runs must be at most 1,000, got '1001'"):
+        count_of("1001", "runs", most=1000)
+    assert (horizon_of(str(2**53)), horizon_of("unknown")) == (2**53, None)
+    with pytest.raises(ValueError, match="--horizon unknown"):
+        horizon_of(str(2**53 + 1))

@@ -110,7 +110,7 @@ def test_short_runs(T, hard):
         assert made.regret_bound <= T * (1 + 1e-5)
 
 
-@pytest.mark.parametrize(("T", "S"), [(10**9, 1), (10**9, 10**6), (10**9, 10**9 // 2)])
+@pytest.mark.parametrize(("T", "S"), [(10**9, 1), (10**9, 10**6), (10**9, 10**9 // 2), (2**53, 5)])
 def test_huge_horizons(T, S):
     made = plan_lazy(Ball(1), T, 1.0, S)
     assert made.expected_switches <= S
@@ -159,6 +159,12 @@ def test_epochs_have_the_bound_each():
     [
         ({"domain": 3}, "domain must be a domain"),
         ({"horizon": 0}, "horizon must be a whole number of at least 1, got 0"),
+        ({"horizon": 2**53 + 1}, r"at most 9,007,199,254,740,992 rounds, got 9.00720e\+15; take horizon=None"),
+            {"horizon": 2**53 + 1},
+            "horizon must be at most 9,007,199,254,740,992 rounds, got 9.00720e.15; take horizon=None",
+        ),
+        ({"horizon": 10**300}, r"horizon must be at most 9,007,199,254,740,992 rounds, got 1.00000e\+300"),
+        ({"horizon": 10**400}, r"horizon must be at most 9,007,199,254,740,992 rounds, got 1.00000e\+400"),
         ({"lipschitz": -1.0}, "lipschitz must be greater than 0, got -1.0"),
         ({"max_switches": -1}, "max_switches must be a whole number of at least 0, got -1"),
         ({"max_switches": 1.5}, "max_switches must be a whole number of at least 0, got 1.5"),

@@ -9,13 +9,14 @@ import typer
 
 from reticent.cli import _options as options
 from reticent.cli._options import GOAL, PROBLEM, WORK, number
-from reticent.cli._specs import DOMAINS, count_of, domain_of
+from reticent.cli._specs import DOMAINS, LONGEST, count_of, domain_of
 
 if TYPE_CHECKING:
     from reticent._check import Array
     from reticent.planning._goal import AnyPlan
 
 VIOLATED = 1
+MOST = 100_000_000  # runs: beyond this their scores fill the memory, and no bound gets better by more
 EXAMPLES = options.examples(
     "reticent audit --domain interval:0:1 --horizon 100 --epsilon 1 --runs 20000",
     "reticent audit --domain ball:2 --horizon 50 --epsilon 3 --system dp-ftrl",
@@ -56,11 +57,11 @@ def audit(
     from reticent.losses import Linear
     from reticent.privacy import audit as hold
 
-    count = count_of(runs, "runs", least=100)
+    count = count_of(runs, "runs", least=100, most=MOST)
     workers = options.workers(jobs)
     goal = goal_of(
         domain_of(domain),
-        count_of(horizon, "horizon"),
+        count_of(horizon, "horizon", most=LONGEST),
         lipschitz,
         Linear(),
         epsilon=epsilon,

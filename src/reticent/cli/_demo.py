@@ -26,12 +26,14 @@ def demo(
     json: options.Json = False,
 ) -> None:
     """Run lazy and private learners on real data: a table, a picture and reports."""
+    from reticent.cli._outputs import check_folder
     from reticent.cli._show import busy, print_json, progress, say
     from reticent.cli._specs import count_of
     from reticent.lab import demo as shown
     from reticent.lab import pictures
     from reticent.lab.report import write_report
 
+    check_folder("--out", out)
     begin = time.perf_counter()
     streams = shown.streams(None if rounds is None else count_of(rounds, "rounds"))
     if not json:

@@ -79,11 +79,14 @@ def planned(wanted: dict[str, Any], system: str, hard: bool) -> AnyPlan:
 
     if system != BEST and system_of(system) in (PCOMW, LAZY):
         size = wanted["domain"], wanted["horizon"], wanted["lipschitz"]
-        if wanted["epsilon"] is None:
-            return plan_lazy(*size, wanted["max_switches"], hard=hard)
         # With privacy the cap never breaks anyway.
         privacy = {name: wanted[name] for name in ("epsilon", "delta", "neighbors", "adversary", "max_switches")}
-        return plan_private(*size, **privacy)
+        try:
+            if wanted["epsilon"] is None:
+                return plan_lazy(*size, wanted["max_switches"], hard=hard)
+            return plan_private(*size, **privacy)
+        except ValueError as error:  # which may give advice to somebody who writes Python
+            raise ValueError(str(error).replace("take horizon=None", "give --horizon unknown")) from error
     if wanted["horizon"] is None:
         raise ValueError(f"an unknown horizon is for P-COMW only, got --system {system}; give a number of rounds")
     found = answer(goal_of(**wanted), system)

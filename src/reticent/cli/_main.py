@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any
 
 from reticent._errors import WorkLimitError
 from reticent._extras import MissingExtra, need
+from reticent.cli._show import mute, say
 
+_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 USAGE = 2
 INTERRUPTED = 130
 UNREAD = 141
@@ -26,18 +29,26 @@ def main(argv: list[str] | None = None) -> int:
     """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (until the process ends)
+    if sys.stdout is None:
+        return _tell("error: standard output is closed; send it to a file, or to /dev/null", USAGE)
+    return _written(_code(sys.argv[1:] if argv is None else argv))
+
+
+def _code(words: list[str]) -> int:
+    """Run a command and return the exit code, with a sentence on standard error for what went wrong."""
     try:
-        if sys.stdout is None:
-            raise ValueError("standard output is closed; send it to a file, or to /dev/null where nobody wants it")
         need("typer", "lab")
         need("rich", "lab")
-        done = _run(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()
+        done = _run(words)
         return done if isinstance(done, int) else 0
     except KeyboardInterrupt:
         return _tell("interrupted; what was finished is kept", INTERRUPTED)
     except BrokenPipeError:
-        return _unread()
+        return UNREAD
+    except SystemExit as done:
+        if not isinstance(done.__context__, BrokenPipeError):
+            raise
+        return UNREAD  # that is how rich leaves a reader that has gone
     except (ValueError, OSError, MissingExtra, WorkLimitError) as error:
         return _tell(f"error: {sentence(error)}", USAGE)
     except MemoryError as error:
@@ -48,6 +59,19 @@ def main(argv: list[str] | None = None) -> int:
         if message is None:
             raise
         return _tell(f"error: {message}", USAGE)
+
+
+def _written(code: int) -> int:
+    """Return an exit code once all results are out: a mistake of the command's own counts for more than theirs."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        mute(sys.stdout)
+        return code or UNREAD
+    except OSError as error:
+        mute(sys.stdout)
+        return code or _tell(f"error: {sentence(error)}", USAGE)
+    return code
 
 
 def _run(words: list[str]) -> Any:
@@ -82,21 +106,19 @@ def _usage(error: Exception) -> str | None:
 
 
 def sentence(error: BaseException) -> str:
-    """Return what an error says, on one line."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror.lower()}"
+    """Return what an error says, on one line.
+
+    >>> sentence(OSError(28, "No space left on device", "study.json"))
+    'study.json: no space left on device'
+    """
+    if isinstance(error, OSError) and error.strerror:
+        # Whatever writes files names them; what is left is print.
+        name = "standard output" if error.filename is None and error.errno in _WRITING else error.filename
+        if name is not None:
+            return f"{name}: {error.strerror.lower()}"
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _unread() -> int:
-    """Leave quietly: Python must not meet the closed pipe again when the process ends."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        return UNREAD  # standard output is no file: nothing is left to write
-    return UNREAD
-
-
 def _tell(message: str, code: int) -> int:
-    print(message, file=sys.stderr)
+    say(message)
     return code

@@ -34,6 +34,20 @@ def check_outputs(source: str, *, out: Path | None = None, picture: Path | None 
                 raise ValueError(f"{other} and {name} must be different files, got {str(path)!r} for both")
 
 
+def check_folder(name: str, path: Path) -> None:
+    """Refuse what cannot be a folder for results, or is one that cannot be written.
+
+    >>> check_folder("--out", Path(__file__))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: --out must be a folder, got '...', and '...' is a file
+    """
+    folder = next(place for place in (path.absolute(), *path.absolute().parents) if place.exists())
+    if not folder.is_dir():
+        raise ValueError(f"{name} must be a folder, got {str(path)!r}, and {str(folder)!r} is a file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"{name} must be a folder that can be written, got {str(path)!r}, and {str(folder)!r} cannot")
+
+
 def _check_folder(name: str, path: Path) -> None:
     if path.is_dir():
         raise ValueError(f"{name} must be a file, got the folder {str(path)!r}; name a file in it")

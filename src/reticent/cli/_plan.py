@@ -10,7 +10,7 @@ import typer
 
 from reticent.cli import _options as options
 from reticent.cli._options import GOAL, OUTPUT, PROBLEM
-from reticent.cli._specs import DOMAINS, LOSSES, count_of, domain_of, loss_of
+from reticent.cli._specs import DOMAINS, LOSSES, count_of, domain_of, horizon_of, loss_of
 
 if TYPE_CHECKING:
     from reticent.planning import Comparison, Goal
@@ -70,7 +70,7 @@ def plan(
     body = domain_of(domain)
     wanted: dict[str, Any] = {
         "domain": body,
-        "horizon": None if horizon == "unknown" else count_of(horizon, "horizon"),
+        "horizon": horizon_of(horizon),
         "lipschitz": lipschitz,
         "loss": loss_of(loss or ("linear" if body.finite else "hinge")),
         "epsilon": claim[0],

@@ -10,14 +10,13 @@ import typer
 
 from reticent.cli import _options as options
 from reticent.cli._options import GOAL, OUTPUT, PROBLEM, WORK
-from reticent.cli._sources import columns_of, flows, is_file, limits_of
-from reticent.cli._specs import DOMAINS, LOSSES, choice_of, count_of, system_of
+from reticent.cli._sources import check_stream, columns_of, flows, is_file, limits_of
+from reticent.cli._specs import DOMAINS, LOSSES, choice_of, count_of, horizon_of, system_of
 
 if TYPE_CHECKING:
     from reticent.cli._run_source import Problem
     from reticent.planning._goal import AnyPlan
 
-INTERRUPTED = 130
 EXAMPLES = options.examples(
     "reticent run phishing --epsilon 1",
     "reticent run people.csv --features age,income --bounds age=0:120,income=0:1e6 --target sick --loss logistic "
@@ -96,9 +95,12 @@ def run(
     Decisions come as lines "round, decision", the first round in which each is in play. Of a private run exactly these
     are private; the summary also has numbers computed from the data, and says which.
     """
+    from reticent.cli._interrupts import Interrupts
+    from reticent.cli._main import INTERRUPTED, UNREAD
     from reticent.cli._outputs import check_outputs
     from reticent.cli._run_command import Command
     from reticent.cli._run_source import SKIPPING, FileSource, file_problem, stream_problem
+    from reticent.cli._run_steep import SKIP, STOP
     from reticent.lab.files import Layout
 
     check_outputs(source, out=out, save=save, report=report)
@@ -116,25 +118,33 @@ def run(
             problem = file_problem(file, domain, loss, lipschitz)
             problem.notes += _hidden(source)
         else:
+            check_stream(source)
             if layout != Layout():
                 raise ValueError(f"a named stream has its own columns; leave the options of columns out for {source!r}")
             problem = stream_problem(source, domain, loss, lipschitz)
         if skip and epsilon is not None and (is_file(source) or on_steep == "raise"):
             problem.notes.append(SKIPPING)
+        if on_steep == "raise":
+            problem.policy = SKIP if skip else STOP
         length = _horizon(problem, horizon, source)
         plan = _plan(problem, length, claim, switches, system)
         if seed is not None:
             problem.notes.append(f"seed {seed}: whoever knows it can repeat the draws, so nothing of this is private")
         name = str(getattr(plan, "system", "P-COMW")) if system in (None, "best") else system_of(str(system))
-        command = Command(problem, plan, name, switches, seed, on_steep, skip, most, json, quiet)
+        # From the first round to the last file kept, Ctrl-C waits for a place where nothing is lost.
+        interrupts = files.enter_context(Interrupts().heard())
+        command = Command(problem, plan, name, switches, seed, on_steep, most, json, quiet, interrupts)
         learner, recorder, outcome = command.go(out)
         wanted = regret if regret is not None else not is_file(source)
-        best = command.hindsight(learner, outcome) if wanted and learner.rounds and not outcome.interrupted else None
+        looks = wanted and recorder.rounds and not outcome.interrupted and not outcome.unread
+        best = command.hindsight(recorder, outcome) if looks else None
         command.tell(learner, recorder, outcome, best)
-        command.keep(learner, recorder, outcome, best, save, report, options.words(context))
+        command.keep(recorder, outcome, best, save, report, options.words(context))
+    if outcome.unread:
+        return UNREAD
     if outcome.stopped is not None:
         raise _stopped(outcome.stopped, spent=learner.plan.private and learner.rounds > 0)
-    return INTERRUPTED if outcome.interrupted else 0
+    return INTERRUPTED if outcome.interrupted or interrupts.asked else 0
 
 
 def _hidden(source: str) -> list[str]:
@@ -162,12 +172,12 @@ def _horizon(problem: Problem, horizon: str | None, source: str) -> int | None:
     from reticent.cli._run_source import FileSource
 
     if horizon is not None:
-        return None if horizon == "unknown" else count_of(horizon, "horizon")
+        return horizon_of(horizon)
     if not isinstance(problem.source, FileSource):
         return problem.source.rounds
     rounds = None if flows(source) else problem.source.count()
     if rounds == 0:
-        raise ValueError(f"{problem.source.name} has a line of column names but no rows; there is nothing to run on")
+        raise ValueError(f"{problem.source.name} has names of columns but no rows; there is nothing to run on")
     if rounds is not None:
         problem.notes.append(
             f"horizon {rounds:,}, the number of rows of {problem.source.name}, which is taken as public (--horizon "

@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reticent.lab._about import about
+
 if TYPE_CHECKING:
+    from reticent.cli._interrupts import Interrupts
     from reticent.cli._run_loop import Outcome
     from reticent.cli._run_source import Problem
     from reticent.lab import Best, Recorder
@@ -26,15 +29,16 @@ class Command:
         switches: int | None,
         seed: int | None,
         on_steep: str,
-        skip: bool,
         most: int,
         json: bool,
         quiet: bool,
+        interrupts: Interrupts,
     ) -> None:
         self.problem, self.plan, self.system, self.seed = problem, plan, system, seed
         self.switches = switches
-        self.on_steep, self.skip, self.most = on_steep, skip, most
+        self.on_steep, self.most = on_steep, most
         self.json, self.quiet = json, quiet
+        self.interrupts = interrupts
 
     def go(self, out: Path | None) -> tuple[Learner, Recorder, Outcome]:
         """Run; decisions are written on the way."""
@@ -49,47 +53,55 @@ class Command:
         if not self.quiet:
             for note in problem.notes:
                 say(note)
-        with _opened(out) as file, progress(1.0, "running", quiet=self.quiet) as step:
-            decisions = Decisions(file, problem.decision, self.json)
-            decisions.first(learner.decision)
+        outcome: Outcome | None = None
+        try:
+            with _opened(out) as file, progress(1.0, "running", quiet=self.quiet) as step:
+                decisions = Decisions(file, _name(out), problem.decision, self.json)
+                decisions.first(learner.decision)
 
-            def taken(trace: Any) -> None:
-                decisions.add(trace)
-                recorder.add(trace)
+                def taken(trace: Any) -> None:
+                    recorder.add(trace)  # first: what was taken in counts, whether or not it can be written
+                    decisions.add(trace)
 
-            outcome = go(
-                learner,
-                problem,
-                horizon=self.plan.horizon,
-                most=self.most,
-                on_steep=self.on_steep,
-                skip=self.skip,
-                taken=taken,
-                step=step,
-            )
-        if not learner.rounds and outcome.stopped is None and not outcome.interrupted:
-            bad = f", only {problem.source.skipped:,} bad ones" if problem.source.skipped else ""
-            outcome.stopped = ValueError(f"{problem.source.name} has no rows to run on{bad}")
+                outcome = go(
+                    learner,
+                    problem,
+                    self.interrupts,
+                    horizon=self.plan.horizon,
+                    most=self.most,
+                    taken=taken,
+                    step=step,
+                )
+        except OSError as error:
+            # What could not be written is met again when the file is closed; the rounds before it are not lost.
+            if outcome is None:
+                raise
+            outcome.stopped = outcome.stopped or error
+        if not recorder.rounds and outcome.stopped is None and not outcome.interrupted:
+            found = [(outcome.bad, "bad"), (outcome.steep, "too steep")]
+            only = " and ".join(f"{count:,} {what} ones" for count, what in found if count)
+            outcome.stopped = ValueError(f"{problem.source.name} has no rows to run on{only and f', only {only}'}")
         return learner, recorder, outcome
 
-    def hindsight(self, learner: Learner, outcome: Outcome) -> Best | None:
+    def hindsight(self, recorder: Recorder, outcome: Outcome) -> Best | None:
         """Return the best fixed decision for the rounds that were taken in; none if Ctrl-C ends the search for it."""
         from reticent.cli._show import busy
         from reticent.lab import hindsight
 
         try:
-            with busy("looking for the best fixed decision in hindsight"):
-                return hindsight(self.problem.stream(learner.rounds))
+            with self.interrupts.waiting(), busy("looking for the best fixed decision in hindsight"):
+                return hindsight(self.problem.stream(recorder.rounds))
         except KeyboardInterrupt:
             outcome.interrupted = True
             return None
 
-    def notes(self, learner: Learner, outcome: Outcome) -> list[str]:
+    def notes(self, recorder: Recorder, outcome: Outcome) -> list[str]:
         """Return what a reader of the numbers has to know."""
-        from reticent.cli._run_source import scaled_down
+        from reticent.cli._run_source import left_out, scaled_down
 
         steep = outcome.steep if self.on_steep == "clip" else 0
-        return self.problem.notes + scaled_down(steep, learner.rounds, self.problem.lipschitz)
+        notes = self.problem.notes + left_out(outcome.bad)
+        return notes + scaled_down(steep, recorder.rounds, self.problem.lipschitz) + _end(recorder.rounds, outcome)
 
     def tell(self, learner: Learner, recorder: Recorder, outcome: Outcome, best: Best | None) -> None:
         """Say how it went: the last line of JSON, or words on standard error."""
@@ -98,18 +110,23 @@ class Command:
         from reticent.cli._run_summary import in_words, summary
         from reticent.cli._show import plain, say
 
-        notes = self.notes(learner, outcome)
+        notes = self.notes(recorder, outcome)
         found = summary(learner, self.system, self.problem, outcome, recorder, best, self.seed, notes)
-        if self.json:
-            print(dumps({"summary": plain(found)}), flush=True)
-        elif not self.quiet:
+        if self.json and not outcome.unread:
+            try:
+                print(dumps({"summary": plain(found)}), flush=True)
+                return
+            except BrokenPipeError as error:
+                outcome.stopped = outcome.stopped or error
+        if not self.quiet:
             say(in_words(found, self.on_steep == "clip"))
             if outcome.interrupted:
                 say("interrupted; the decisions so far are written")
+            if outcome.unread:
+                say("stopped: whoever read the output has gone")
 
     def keep(
         self,
-        learner: Learner,
         recorder: Recorder,
         outcome: Outcome,
         best: Best | None,
@@ -123,7 +140,7 @@ class Command:
         from reticent.cli._show import busy, say
         from reticent.lab import Study, plan_facts, stream_facts
 
-        if (save is None and report is None) or not learner.rounds:
+        if (save is None and report is None) or not recorder.rounds:
             return
         plan = self.plan
         facts = plan_facts(plan, spent=plan.horizon is not None and plan.epsilon is not None)
@@ -131,9 +148,9 @@ class Command:
         if best is not None:
             done = replace(done, regret=done.total - best.value + best.gap)
         goal = {"epsilon": plan.epsilon, "delta": plan.delta, "max_switches": self.switches}
-        stream = stream_facts(self.problem.stream(learner.rounds))
+        stream = stream_facts(self.problem.stream(recorder.rounds))
         title = f"{self.system} on {stream['name']}"
-        study = Study(title, "run", stream, goal, [done], best, command=words, notes=self.notes(learner, outcome))
+        study = Study(title, "run", stream, goal, [done], best, command=words, notes=self.notes(recorder, outcome))
         if save is not None:
             study.save(save)
             say(f"Study: {save}")
@@ -144,6 +161,19 @@ class Command:
                 say(f"Report: {write_report(study, report)}")
 
 
+def _end(rounds: int, outcome: Outcome) -> list[str]:
+    """Return a note for a run that did not come to the end of its rounds."""
+    from reticent.cli._main import sentence
+
+    if outcome.interrupted:
+        return [f"interrupted after {rounds:,} rounds"]
+    return [] if outcome.stopped is None else [f"stopped after {rounds:,} rounds: {sentence(outcome.stopped)}"]
+
+
+def _name(out: Path | None) -> str:
+    return "standard output" if out is None else str(out)
+
+
 @contextlib.contextmanager
 def _opened(out: Path | None) -> Any:
     """Give the file that decisions go to; standard output stays open."""
@@ -151,5 +181,5 @@ def _opened(out: Path | None) -> Any:
         yield sys.stdout
         return
     out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("w", encoding="utf-8", newline="") as file:
+    with about(out), out.open("w", encoding="utf-8", newline="") as file:
         yield file

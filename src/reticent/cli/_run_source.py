@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reticent.cli._run_piece import Piece
+from reticent.cli._run_steep import CLIP, SKIP, sifted
 
 if TYPE_CHECKING:
     from reticent.domains import Domain
@@ -15,40 +21,23 @@ if TYPE_CHECKING:
     from reticent.losses import Loss
 
 
-@dataclass(frozen=True)
-class Piece:
-    """Some rounds, as `observe_many` takes them, and where each stands in its file."""
-
-    block: tuple[Any, ...]
-    where: Callable[[int], str]
-
-    def __len__(self) -> int:
-        """Return the number of rounds."""
-        return len(self.block[0])
-
-    def __getitem__(self, rows: Any) -> Piece:
-        """Return some of the rounds, by a range or by their places in order."""
-        import numpy as np
-
-        places = np.arange(len(self))[rows]
-        return Piece(tuple(part[rows] for part in self.block), lambda i: self.where(int(places[i])))
+_MOST = 65536  # rounds of a piece where nobody says otherwise
 
 
 class Source(ABC):
-    """Where rounds come from; what `pieces` leaves out because it cannot be read is counted in `skipped`."""
+    """Where rounds come from, as often as somebody goes through them."""
 
     name: str
     rounds: int | None
     """The number of rounds, as far as it is known before they are read."""
-    skipped = 0
 
     @abstractmethod
     def pieces(self, most: int) -> Generator[Piece, None, None]:
-        """Go through the rounds in blocks of at most `most`."""
+        """Go through the rounds in pieces of at most `most`."""
 
     @abstractmethod
-    def again(self) -> Iterator[tuple[Any, ...]]:
-        """Go through the blocks once more from the first."""
+    def again(self) -> Generator[Piece, None, None]:
+        """Go through the rounds once more from the first."""
 
     @abstractmethod
     def done(self) -> float:
@@ -91,24 +80,24 @@ class FileSource(Source):
         """Go through the rounds; a bad row ends this with `BadRow` after the rounds before it, or is left out."""
         from reticent.lab.files import ahead
 
-        made = self._made(most)
+        made = self._made(self._table, most)
         # What flows is taken as it comes: a thread that waits for it could not be stopped.
-        for piece, skipped, done in made if self._table.live else ahead(made):
-            self.skipped, self._done = skipped, done
-            yield piece
-        self.skipped = self._table.skipped
+        with closing(made if self._table.live else ahead(made)) as found:
+            for piece, done in found:
+                self._done = done
+                yield piece
 
-    def _made(self, most: int) -> Iterator[tuple[Piece, int, float]]:
-        """Make blocks, each with the number of bad rows and the share of the file up to there."""
-        table = self._table
+    def _made(self, table: Table, most: int) -> Generator[tuple[Piece, float], None, None]:
+        """Make pieces, each with the share of the file up to there."""
         for part in table.parts(self.bound.columns, skip=self._skip, most=most):
-            yield Piece(self.bound.block(part.values), _places(table, part)), table.skipped, table.done()
+            block = self.bound.block(part.values)
+            yield Piece(block, _places(table, part), part.bad, np.zeros_like(part.bad)), table.done()
 
-    def again(self) -> Iterator[tuple[Any, ...]]:
-        """Go through the blocks once more; not possible for standard input."""
+    def again(self) -> Generator[Piece, None, None]:
+        """Go through the rounds once more; not possible for standard input."""
         with self._open() as table:
-            for part in table.parts(self.bound.columns, skip=self._skip):
-                yield self.bound.block(part.values)
+            for piece, _ in self._made(table, _MOST):
+                yield piece
 
     def done(self) -> float:
         """Return the share of the file that has been read."""
@@ -129,13 +118,15 @@ class StreamSource(Source):
 
     def pieces(self, most: int) -> Generator[Piece, None, None]:
         """Go through the rounds."""
+        self._read = 0
         for block in self.stream.blocks(most):
             first, self._read = self._read, self._read + len(block[0])
-            yield Piece(block, lambda i, first=first: f"round {first + i + 1}")  # type: ignore[misc]
+            none = np.zeros(len(block[0]) + 1, dtype=np.int64)
+            yield Piece(block, lambda i, first=first: f"round {first + i + 1}", none, none)  # type: ignore[misc]
 
-    def again(self) -> Iterator[tuple[Any, ...]]:
-        """Go through the blocks once more."""
-        return self.stream.blocks()
+    def again(self) -> Generator[Piece, None, None]:
+        """Go through the rounds once more."""
+        return self.pieces(_MOST)
 
     def done(self) -> float:
         """Return the share of the rounds that have been read."""
@@ -144,7 +135,10 @@ class StreamSource(Source):
 
 @dataclass
 class Problem:
-    """Rounds with all that a learner has to know of them; `certain` if no round can be steeper than `lipschitz`."""
+    """Rounds with all that a learner has to know of them; `certain` if no round can be steeper than `lipschitz`.
+
+    `policy` says what becomes of a steeper one, the same in the run and in every pass over the rounds after it.
+    """
 
     source: Source
     domain: Domain
@@ -154,6 +148,20 @@ class Problem:
     decision: tuple[str, ...]
     scaling: str
     notes: list[str]
+    policy: str = CLIP
+
+    def pieces(self, most: int) -> Generator[Piece, None, None]:
+        """Go through the rounds for a learner, in pieces of at most `most`."""
+        return self._rounds(self.source.pieces(most))
+
+    def again(self) -> Iterator[tuple[Any, ...]]:
+        """Go through the blocks of the same rounds once more from the first."""
+        with closing(self._rounds(self.source.again())) as pieces:
+            for piece in pieces:
+                yield piece.block
+
+    def _rounds(self, pieces: Generator[Piece, None, None]) -> Generator[Piece, None, None]:
+        return pieces if self.certain else sifted(pieces, self.steep, self.lipschitz, self.policy)
 
     def steep(self, block: tuple[Any, ...]) -> tuple[Any, Any]:
         """Return which rounds of a block are steeper than the limit, and how steep each is."""
@@ -162,16 +170,20 @@ class Problem:
         constants = self.loss.lipschitz(self.domain, *block)
         return constants > self.lipschitz * (1 + SLACK), constants
 
-    def stream(self, rounds: int) -> Stream:
-        """Return the first rounds as a stream, for the best fixed decision and for a report."""
+    def stream(self, rounds: int | None) -> Stream:
+        """Return the first rounds (all of a named stream for None) as a stream, for hindsight and for a report."""
         from dataclasses import replace
 
         from reticent.lab.streams import Stream
 
         if isinstance(self.source, StreamSource):
             whole = self.source.stream
-            cut = whole if rounds in (0, whole.rounds) else whole.head(rounds)
+            if self.policy == SKIP and rounds is not None:
+                cut = replace(whole, rounds=rounds, pieces=self.again)
+            else:
+                cut = whole if rounds is None else whole.head(rounds)
             return replace(cut, domain=self.domain, loss=self.loss, lipschitz=self.lipschitz)
+        assert rounds is not None  # a file is counted first
         return Stream(
             name=os.path.basename(self.source.name),
             title=f"rows of {os.path.basename(self.source.name)}",
@@ -184,7 +196,7 @@ class Problem:
             decision=self.decision,
             scaling=self.scaling,
             best_for="private",
-            pieces=self.source.again,
+            pieces=self.again,
         )
 
 
@@ -247,6 +259,16 @@ def scaled_down(steep: int, rounds: int, lipschitz: float) -> list[str]:
         f"{steep:,} of {rounds:,} rounds were steeper than lipschitz {lipschitz:.6g}: losses and regret are those of "
         "the scaled-down rounds"
     ]
+
+
+def left_out(bad: int) -> list[str]:
+    """Return a note for bad rows that are no rounds, if there are any.
+
+    >>> left_out(1), left_out(0)
+    (['1 bad row left out: counts, losses and regret are those of the others'], [])
+    """
+    rows = "row" if bad == 1 else "rows"
+    return [f"{bad:,} bad {rows} left out: counts, losses and regret are those of the others"] if bad else []
 
 
 def _default_domain(rounds: Rounds, name: str) -> Domain:

@@ -24,9 +24,9 @@ def summary(
     notes: list[str],
 ) -> dict[str, Any]:
     """Return the numbers of a run by name; those under `not_private` are computed from the data."""
-    plan, rounds = learner.plan, learner.rounds
+    plan, rounds = learner.plan, recorder.rounds
     measured: dict[str, Any] = {"mean_loss": recorder.total / rounds if rounds else None}
-    measured |= {"bad_rows_skipped": problem.source.skipped, "steep_rounds": outcome.steep}
+    measured |= {"bad_rows_skipped": outcome.bad, "steep_rounds": outcome.steep}
     measured |= {"seconds": outcome.seconds, "rounds_per_second": rounds / outcome.seconds if outcome.seconds else None}
     if best is not None:
         regret = recorder.total - best.value
@@ -37,14 +37,14 @@ def summary(
         "horizon": plan.horizon,
         "lipschitz": plan.lipschitz,
         "rounds": rounds,
-        "switches": learner.switches,
+        "switches": recorder.switches,
         "expected_switches": plan.expected_switches,
         "epsilon": plan.epsilon,
         "delta": plan.delta,
-        "epsilon_spent": (learner.spent() if rounds else 0.0) if plan.private else None,
+        "epsilon_spent": (learner.spent() if learner.rounds else 0.0) if plan.private else None,
         "regret_bound": plan.regret_bound,
         "vacuous": bool(plan.vacuous),
-        "decision": learner.decision.tolist(),
+        "decision": outcome.decision.tolist(),
         "ended": _ending(outcome),
         "seed": seed,
         "notes": notes,

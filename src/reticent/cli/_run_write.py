@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from reticent.lab._about import about
+
 if TYPE_CHECKING:
     from reticent._check import Array
     from reticent.learners import Trace
@@ -15,9 +17,9 @@ if TYPE_CHECKING:
 class Decisions:
     """Writes each decision with the first round in which it is in play; rounds are counted from 1."""
 
-    def __init__(self, file: IO[str], names: Sequence[str], as_json: bool) -> None:
-        """Begin a file; CSV starts with a line of names."""
-        self._file, self._json = file, as_json
+    def __init__(self, file: IO[str], name: str, names: Sequence[str], as_json: bool) -> None:
+        """Begin a file, whose name is for messages; CSV starts with a line of names."""
+        self._file, self._name, self._json = file, name, as_json
         self._csv = csv.writer(file, lineterminator="\n")
         self._last: Any = None
         if not as_json:
@@ -41,10 +43,11 @@ class Decisions:
 
     def _write(self, rounds: list[int], points: Array) -> None:
         rows = points.tolist()
-        if self._json:
-            lines = (json.dumps({"round": t, "decision": row}) for t, row in zip(rounds, rows, strict=True))
-            self._file.write("".join(line + "\n" for line in lines))
-        else:
-            self._csv.writerows([t, *row] for t, row in zip(rounds, rows, strict=True))
-        self._file.flush()
+        with about(self._name):
+            if self._json:
+                lines = (json.dumps({"round": t, "decision": row}) for t, row in zip(rounds, rows, strict=True))
+                self._file.write("".join(line + "\n" for line in lines))
+            else:
+                self._csv.writerows([t, *row] for t, row in zip(rounds, rows, strict=True))
+            self._file.flush()
         self._last = points[-1]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,8 +34,17 @@ def out() -> Console:
 
 
 def say(text: str) -> None:
-    """Say something beside the results, on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """Say something beside the results, on standard error; where nobody can hear it, work goes on."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        mute(sys.stderr)
+
+
+def mute(stream: TextIO) -> None:
+    """Send to nowhere what a stream that cannot be written still holds: Python must not meet it again at the end."""
+    with suppress(OSError, ValueError):  # a stream that is no file holds nothing back
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def print_json(value: Any) -> None:

@@ -13,6 +13,21 @@ def is_file(source: str) -> bool:
     return source == STDIN or os.path.exists(source) or looks
 
 
+def check_stream(source: str) -> None:
+    """Refuse a name that is neither a file nor a stream.
+
+    >>> check_stream("shuttel")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: neither a file nor a stream is called 'shuttel'; did you mean shuttle? there are ...
+    """
+    from reticent.lab.streams import names
+    from reticent.lab.streams._settings import nearest
+
+    name = source.partition(":")[0].strip()
+    if name not in names():
+        raise ValueError(f"neither a file nor a stream is called {name!r}{nearest(name, dict.fromkeys(names()))}")
+
+
 def flows(source: str) -> bool:
     """Say whether a source is standard input or a named pipe, which can be read once."""
     return source == STDIN or (os.path.exists(source) and not os.path.isfile(source))
@@ -32,12 +47,16 @@ def limits_of(text: str) -> dict[str, tuple[float, float]]:
     for part in text.split(",") if text.strip() else ():
         name, equals, limits = part.rpartition("=")
         low, colon, high = limits.partition(":")
+        column = name.strip()
         try:
-            if not (equals and colon and name.strip()):
+            if not (equals and colon and column):
                 raise ValueError
-            found[name.strip()] = float(low), float(high)
+            limit = float(low), float(high)
         except ValueError:
             raise ValueError(
                 f"bounds must be COLUMN=LOW:HIGH with commas between them, such as age=0:120, got {part!r}"
             ) from None
+        if column in found:
+            raise ValueError(f"bounds must be given once for a column, got {column!r} twice in {text!r}; leave one out")
+        found[column] = limit
     return found

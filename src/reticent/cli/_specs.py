@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 DOMAINS = "ball:DIM[:RADIUS], interval:LOW:HIGH, box:LOW:HIGH:DIM, simplex:DIM, experts:N"
 LARGEST = 10_000_000  # coordinates: beyond this a single decision does not fit anything that is done with it
+LONGEST = 1 << 53  # rounds: beyond this they cannot be counted in double precision
 LOSSES = "linear, logistic, hinge, squared, absolute, pinball:LEVEL, huber[:WIDTH]"
 
 
@@ -62,7 +63,7 @@ def loss_of(spec: str) -> Loss:
     return _build("loss", spec, kinds, LOSSES)
 
 
-def count_of(text: str, name: str = "count", least: int = 1) -> int:
+def count_of(text: str, name: str = "count", least: int = 1, most: int | None = None) -> int:
     """Return a whole number written as 1000000, 1e6, 1_000_000 or 1,000,000.
 
     >>> count_of("1e6"), count_of("20,190")
@@ -82,25 +83,44 @@ def count_of(text: str, name: str = "count", least: int = 1) -> int:
             value = least - 1
     if value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, such as 1000 or 1e6, got {text!r}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be at most {most:,}, got {text!r}")
     return value
 
 
-def floats_of(text: str, name: str = "numbers") -> tuple[float, ...]:
-    """Return the numbers of a text such as "0.5,1,3".
+def horizon_of(text: str) -> int | None:
+    """Return the rounds that are planned for, None for an unknown number.
 
-    >>> floats_of("0.5,1,3")
+    >>> horizon_of("1e6"), horizon_of("unknown")
+    (1000000, None)
+    >>> horizon_of("1e300")
+    Traceback (most recent call last):
+    ValueError: horizon must be at most 9,007,199,254,740,992, got '1e300'; --horizon unknown has no end
+    """
+    if text == "unknown":
+        return None
+    try:
+        return count_of(text, "horizon", most=LONGEST)
+    except ValueError as error:
+        raise ValueError(f"{error}; --horizon unknown has no end") from None
+
+
+def floats_of(text: str, name: str = "numbers") -> tuple[float, ...]:
+    """Return the numbers of a text such as "0.5,1,3", each once.
+
+    >>> floats_of("0.5,1,3,1.0")
     (0.5, 1.0, 3.0)
     """
-    return tuple(_number(name, part) for part in _parts(text, name))
+    return tuple(dict.fromkeys(_number(name, part) for part in _parts(text, name)))
 
 
 def counts_of(text: str, name: str = "counts") -> tuple[int, ...]:
-    """Return the whole numbers of a text such as "100,1e4".
+    """Return the whole numbers of a text such as "100,1e4", each once.
 
-    >>> counts_of("100,1e4")
+    >>> counts_of("100,1e4,1e2")
     (100, 10000)
     """
-    return tuple(count_of(part, name, least=0) for part in _parts(text, name))
+    return tuple(dict.fromkeys(count_of(part, name, least=0) for part in _parts(text, name)))
 
 
 def system_names() -> tuple[str, ...]:

@@ -49,14 +49,15 @@ def tables(
     Every finished piece is kept: after Ctrl-C the same command goes on where it stopped.
     """
     from reticent._extras import need
+    from reticent.cli._outputs import check_folder
     from reticent.cli._show import print_json, say
 
     sections = _sections(only)
     workers = options.workers(jobs)
     need("matplotlib", "lab")
     kept = out / "cache" if cache is None else cache
-    for place in (out, kept):  # a directory that cannot be made must be told before the work, not after
-        place.mkdir(parents=True, exist_ok=True)
+    check_folder("--out", out)
+    check_folder("--cache", kept)
     try:
         results = _make(quick, sections, kept, workers, backend, scheduler, json)
     except KeyboardInterrupt:

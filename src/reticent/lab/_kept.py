@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import reticent
+from reticent.lab._about import about
 
 # What a certificate depends on beside its task, and what a run does: the engine, the streams and how it is measured.
 PLANNING = ("_check.py", "_norms.py", "domains", "planning", "privacy")
@@ -91,12 +92,13 @@ def write_whole(path: Path, text: str) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    with about(path):
+        try:
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
 
 
 def _home(function: Callable[..., Any]) -> str:

@@ -11,7 +11,7 @@ from reticent.domains import Domain
 from reticent.planning._coin_choice import best_coin
 from reticent.planning._epochs import doubling, per_epoch
 from reticent.planning._measure_choice import MeasureCosts
-from reticent.planning._plan import Plan, check_body, check_scale
+from reticent.planning._plan import Plan, check_body, check_horizon, check_scale
 from reticent.planning._regret import regret_bound
 from reticent.planning._switching import Switching, looked_at, near_exact
 
@@ -39,7 +39,7 @@ def plan_lazy(
         recipe = partial(plan_lazy, domain, lipschitz=G, max_switches=S, hard=hard, draws=M)
         kind = "at most" if hard else "in expectation at most"
         return doubling(recipe, 1, per_epoch(kind, S))
-    return _planned(domain, integer("horizon", horizon, least=1), G, S, bool(hard), M)
+    return _planned(domain, check_horizon(horizon), G, S, bool(hard), M)
 
 
 @lru_cache(maxsize=128)  # a goal has one answer, and learners without a horizon ask for those of their epochs again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from reticent._check import integer, positive, real
@@ -40,12 +41,18 @@ LONGEST = 1 << 53
 """Rounds beyond which counts are not exact in double precision."""
 
 
-def check_rounds(name: str, value: int) -> int:
-    """Return a number of rounds; refuse what is not one, or more than can be counted."""
+def check_rounds(name: str, value: int, most: int = LONGEST, instead: str = "") -> int:
+    """Return a number of rounds; refuse what is not one, or too large, and say what can be done instead."""
     rounds = integer(name, value, least=1)
-    if rounds > LONGEST:
-        raise ValueError(f"{name} must be at most {LONGEST:,} rounds, got {value!r}")
+    if rounds > most:
+        size = f"{Decimal(rounds):.6g}"  # a float may be too small for it
+        raise ValueError(f"{name} must be at most {most:,} rounds, got {size}{instead}")
     return rounds
+
+
+def check_horizon(value: int, most: int = LONGEST) -> int:
+    """Return the horizon of a plan that could also do without one."""
+    return check_rounds("horizon", value, most, "; take horizon=None for a run without an end")
 
 
 def check_firm(name: str, value: float, domain: Domain, lipschitz: float) -> float:

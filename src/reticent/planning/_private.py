@@ -9,7 +9,7 @@ from reticent._check import integer, positive
 from reticent.domains import Domain
 from reticent.planning._epochs import doubling, per_epoch
 from reticent.planning._measure_choice import MeasureCosts
-from reticent.planning._plan import Plan, check_body, check_scale
+from reticent.planning._plan import Plan, check_body, check_horizon, check_scale
 from reticent.planning._private_certify import certified
 from reticent.planning._private_goal import Goal
 from reticent.planning._private_search import search
@@ -78,9 +78,7 @@ def plan_private(
         )
         switches = () if S is None else (per_epoch("at most", S),)
         return doubling(recipe, least, _EPOCHS[adversary], *switches)
-    T = integer("horizon", horizon, least=1)
-    if T > _LONGEST:
-        raise ValueError(f"horizon must be at most {_LONGEST:,}, got {T}; take horizon=None for a run without an end")
+    T = check_horizon(horizon, _LONGEST)
     return _planned(Goal(domain, T, G, eps, small, neighbors, adversary, S, M))
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 import sys
 
 import numpy as np
@@ -178,6 +179,7 @@ def test_columns_are_chosen_by_name_or_number():
         (b"\n\n", "is empty"),
         (b"PK\x03\x04rest", "a zip archive or a spreadsheet"),
         ("a,b\n1,2\n".encode("utf-16"), "UTF-16"),
+        ("a,b\n1,2\n".encode("utf-32"), "UTF-32"),
         (b"\x00\x01\x02\x03", "is not text"),
         (b'"a,b\n1,2\n', "line 1: a quote opens here"),
     ],
@@ -261,6 +263,10 @@ def test_standard_input_is_taken_as_it_comes(monkeypatch):
         ('a,b\n1,"x\ny"\n\n2,3\n', 2),
         ('a,b\n1,5" pipe\n2,3\n', 2),
         ('a,b\n1,"x\n2,3\n', 2),  # never closed: all lines, to be safe
+        ("a,b\n1,2\n   \n3,4\n", 2),  # a line of blanks is none
+        ("a,b\n1,2\n \t \r\n3,4\n", 2),
+        (" \na,b\n1,2\n", 1),
+        ("a,b\n 1,2\n", 1),
         ("a,b\n", 0),
         ("a,b", 0),
     ],
@@ -274,3 +280,35 @@ def test_rows_are_counted_without_reading_them(tmp_path, monkeypatch, text, coun
     assert count_rows(path) == count
     if '"' not in text:
         assert count_rows(path, header=False) == count + 1
+
+
+@pytest.mark.parametrize("separator", [",", "tab", "space"])
+def test_as_many_rows_are_counted_as_are_read_or_bad(tmp_path, separator):
+    letter = {"tab": "\t", "space": " "}.get(separator, separator)
+    path = write(tmp_path, f"a{letter}b\n1{letter}2\n   \n\t\t\n{letter}\n \t\n3{letter}4\n\n")
+    values, _, skipped = read(path, skip=True, separator=separator)
+    assert count_rows(path, separator=separator) == len(values) + skipped
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "said"),
+    [("a;b\n1;2\n", ",", "';'"), ("a\tb\n1\t2\n", ",", "tab"), ("a,b\n1,2\n", ";", "','"), ("1;2\n", ",", "';'")],
+)
+def test_a_missing_column_may_mean_another_separator(tmp_path, text, separator, said):
+    from reticent.lab.files import Layout
+    from reticent.losses import Absolute
+
+    header = text[0] == "a"
+    with open_table(write(tmp_path, text), separator=separator, header=header) as table:
+        for target in ("b", "2"):
+            with pytest.raises(ValueError, match=re.escape(f"; is --separator {said} meant?")):
+                Layout(target=target).bind(table, Absolute())
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_every_row_knows_the_bad_ones_before_it(tmp_path, most):
+    path = write(tmp_path, "a,b\nx,2\n1,2\n3,4\nx,2\nx,2\n5,6\nx,2\n")
+    with open_table(path) as table:
+        parts = list(table.parts(AB, skip=True, most=most))
+    assert [int(part.bad[i]) for part in parts for i in range(len(part))] == [1, 1, 3]
+    assert parts[-1].bad[-1] == table.skipped == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from reticent.lab import Study, pictures
 from reticent.lab.pictures._example import small_study
 from reticent.lab.pictures._groups import groups
 from reticent.lab.pictures._settings import settings
-from reticent.lab.pictures._style import MARKERS, numbered, styles
+from reticent.lab.pictures._style import MARKERS, blank, look, numbered, styles
 
 ROWS = [
     {
@@ -227,3 +228,13 @@ def test_pictures_load_matplotlib_only_when_they_draw() -> None:
 
     code = "import sys, reticent.lab.pictures, reticent.lab.report; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+def test_names_in_another_writing_are_drawn_without_a_word(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with look():
+            figure, axes = blank()
+            axes[0, 0].set_title("年齢")
+        _, svg = pictures.save(figure, tmp_path / "age")
+    assert "年齢" in svg.read_text(encoding="utf-8")

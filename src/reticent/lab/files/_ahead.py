@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -12,7 +12,7 @@ _DEPTH = 2  # blocks that wait at most: memory stays that of a few
 _PATIENCE = 0.05  # seconds after which a thread with nowhere to put its block looks whether anybody still wants it
 
 
-def ahead(items: Iterable[T]) -> Iterator[T]:
+def ahead(items: Iterable[T]) -> Generator[T, None, None]:
     """Give items that are made in a thread of their own, a few ahead; an error comes after those before it.
 
     Closing the iterator ends the thread.
@@ -33,6 +33,8 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
         return False
 
     def make() -> None:
+        if unwanted.is_set():
+            return
         try:
             for item in items:
                 if not put(True, item):
@@ -42,8 +44,8 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
             put(False, error)
 
     thread = threading.Thread(target=make, daemon=True)
-    thread.start()
     try:
+        thread.start()
         while True:
             more, value = waiting.get()
             if more:
@@ -54,4 +56,6 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
                 raise value
     finally:
         unwanted.set()
-        thread.join()
+        # A thread inside a parser must not outlive this: the process may end next, and would tear the parser down.
+        if thread.is_alive():
+            thread.join()

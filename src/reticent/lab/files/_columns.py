@@ -78,8 +78,8 @@ class Column:
         return np.where(values == 1.0, 1.0, -1.0) if self.kind == "label" else values
 
 
-def choose(names: Sequence[str], wanted: str, table: str) -> int:
-    """Return the place of the column with this name, or with this number counted from 1.
+def choose(names: Sequence[str], wanted: str, table: str, hint: str = "") -> int:
+    """Return the place of the column with this name, or with this number counted from 1; a refusal ends with the hint.
 
     >>> choose(["age", "income"], "income", "people.csv"), choose(["age", "income"], "1", "people.csv")
     (1, 0)
@@ -96,9 +96,9 @@ def choose(names: Sequence[str], wanted: str, table: str) -> int:
     if wanted.isascii() and wanted.isdigit():
         if 1 <= int(wanted) <= len(names):
             return int(wanted) - 1
-        raise ValueError(f"{table} has no column {wanted}; it has {len(names)}: {listed(names)}")
+        raise ValueError(f"{table} has no column {wanted}; it has {len(names)}: {listed(names)}{hint}")
     near = get_close_matches(wanted, names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = hint or (f"; did you mean {near[0]!r}?" if near else "")
     raise ValueError(f"{table} has no column {wanted!r}; it has {listed(names)}{hint}")
 
 

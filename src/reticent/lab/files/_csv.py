@@ -33,7 +33,7 @@ class CsvTable(Table):
             raise ValueError(f"{source.name} is empty; expected {'a line of column names and ' if header else ''}rows")
         names = [name.strip() for name in first] if header else [str(i + 1) for i in range(len(first))]
         super().__init__(source.name, names)
-        self.live = source.live
+        self.live, self.hint = source.live, _other_separator(first)
 
     def done(self) -> float:
         """Return the share of the bytes read; 0 for standard input."""
@@ -106,7 +106,7 @@ class CsvTable(Table):
             first = self._line
             self._line += data.count(b"\n") + (not data.endswith(b"\n"))
             if len(values):
-                yield Part(values, _Lines(data, first, self._line - first == len(values), self._separator))
+                yield self._even(values, _Lines(data, first, self._line - first == len(values), self._separator))
             return
         middle = data.find(b"\n", len(data) // 2) + 1
         if quoted or len(data) <= _SMALL or not 0 < middle < len(data):
@@ -231,6 +231,12 @@ class _Feed:
             raise StopIteration
         self.at += 1
         return self.lines[self.at - 1].decode("utf-8", "replace") + "\n"
+
+
+def _other_separator(first: list[str]) -> str:
+    """Ask whether another separator is meant, where the first line is one field that holds one."""
+    found = [letter for letter in ";\t,|" if len(first) == 1 and letter in first[0]]
+    return f"; is --separator {'tab' if found[0] == chr(9) else repr(found[0])} meant?" if found else ""
 
 
 def _reason(error: csv.Error) -> str:

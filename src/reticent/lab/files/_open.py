@@ -12,6 +12,7 @@ from reticent.lab.files._source import Source
 
 _NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _CHUNK = 1 << 20
+_BLANK = b"\n\r \t\v\f"  # a line of these only is none, except where one of them separates fields
 
 
 def open_table(path: str, *, separator: str = ",", header: bool = True) -> Table:
@@ -83,7 +84,8 @@ class _Lines:
     def _careful(self, data: bytes) -> None:
         letters = np.frombuffer(data, dtype=np.uint8)
         quotes = np.flatnonzero(letters == ord('"'))
-        filled = np.append(0, np.cumsum(~np.isin(letters, (ord("\n"), ord("\r"), ord(" ")))))
+        blank = [letter for letter in _BLANK if letter not in self.separator]
+        filled = np.append(0, np.cumsum(~np.isin(letters, blank)))
         ends = np.flatnonzero(letters == ord("\n"))
         if not data.endswith(b"\n"):
             ends = np.append(ends, len(data))
@@ -96,12 +98,12 @@ class _Lines:
 
 def _plain_lines(data: bytes) -> int | None:
     """Return the number of lines; None where some may be blank, quoted or without an end."""
-    if b'"' in data or not data.endswith(b"\n") or data.startswith((b"\n", b"\r")):
+    if b'"' in data or not data.endswith(b"\n"):
         return None
-    if b"\r" in data and b"\n\r\n" in data:
-        return None
-    ends = np.frombuffer(data, dtype=np.uint8) == ord("\n")  # quicker than bytes.count where there are many
-    return None if (ends[1:] & ends[:-1]).any() else int(np.count_nonzero(ends))
+    letters = np.frombuffer(data, dtype=np.uint8)
+    ends = np.flatnonzero(letters == ord("\n"))  # quicker than bytes.count where there are many
+    # A line that begins like a blank one may be one.
+    return None if letters[0] <= ord(" ") or (letters[ends[:-1] + 1] <= ord(" ")).any() else ends.size
 
 
 def _letter(separator: str) -> str:

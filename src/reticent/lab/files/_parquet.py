@@ -82,17 +82,18 @@ class ParquetTable(Table):
             values[:, i], fine = self._numbers(array, column)
             good &= fine
         if good.all():
-            yield Part(values, lambda i: first + i)
+            yield self._even(values, lambda i: first + i)
             return
         if skip:
-            self.skipped += int(count - good.sum())
             places = np.flatnonzero(good)
+            before = self.skipped + np.append(0, np.cumsum(~good))
+            self.skipped = int(before[-1])
             if places.size:
-                yield Part(values[good], lambda i: first + int(places[i]))
+                yield Part(values[good], lambda i: first + int(places[i]), before[np.append(places, count)])
             return
         bad = int(np.argmin(good))
         if bad:
-            yield Part(values[:bad], lambda i: first + i)
+            yield self._even(values[:bad], lambda i: first + i)
         yield from Sieve(self, columns, skip).bad(first + bad, _reason(found, columns, bad))
 
     def _numbers(self, array: Any, column: Column) -> tuple[Array, Any]:

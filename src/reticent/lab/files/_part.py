@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reticent._check import Array
 from reticent.lab.files._columns import BadRow, Column
@@ -19,12 +20,16 @@ ADVICE = "correct it, or leave such rows out with --bad-rows skip"
 class Part:
     """Consecutive good rows: `values` has a column for each one that was asked for, `line(i)` is the place of row i.
 
-    >>> Part(np.ones((3, 1)), lambda i: i + 2)[1:].line(0)
-    3
+    `bad[i]` bad rows of the file were left out before row i; the last entry is for the row that comes next.
+
+    >>> part = Part(np.ones((3, 1)), lambda i: i + 2, np.array([0, 0, 1, 1]))[1:]
+    >>> part.line(0), part.bad.tolist()
+    (3, [0, 1, 1])
     """
 
     values: Array
     line: Callable[[int], int]
+    bad: NDArray[np.int64]
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -33,7 +38,7 @@ class Part:
     def __getitem__(self, rows: slice) -> Part:
         """Return some of the rows, from the first to the last of a range."""
         begin, stop, _ = rows.indices(len(self))
-        return Part(self.values[begin:stop], lambda i: self.line(begin + i))
+        return Part(self.values[begin:stop], lambda i: self.line(begin + i), self.bad[begin : stop + 1])
 
 
 class Table(ABC):
@@ -41,6 +46,9 @@ class Table(ABC):
 
     place: str
     """What places of rows are called: "line" or "row"."""
+
+    hint = ""
+    """What to ask somebody who looks for a column that is not there."""
 
     live = False
     """Whether rows flow in as somebody writes them, and can be read once."""
@@ -53,11 +61,20 @@ class Table(ABC):
     def parts(self, columns: Sequence[Column], *, skip: bool = False, most: int = 65536) -> Iterator[Part]:
         """Go through the good rows in parts of at most `most`.
 
-        A bad row ends this with `BadRow`, after the rows before it; with `skip` it is left out and counted.
+        A bad row ends this with `BadRow`, after the rows before it; with `skip` it is left out and counted. Where the
+        file ends with bad rows, a last part without rows counts them.
         """
+        told = 0
         for part in self._parts(columns, skip):
             for begin in range(0, len(part), most):
                 yield part[begin : begin + most]
+            told = int(part.bad[-1])
+        if told < self.skipped:
+            yield Part(np.empty((0, len(columns))), [].__getitem__, np.array([self.skipped]))
+
+    def _even(self, values: Array, line: Callable[[int], int]) -> Part:
+        """Return a part without bad rows between its rows."""
+        return Part(values, line, np.full(len(values) + 1, self.skipped))
 
     @abstractmethod
     def _parts(self, columns: Sequence[Column], skip: bool) -> Iterator[Part]:
@@ -88,11 +105,13 @@ class Sieve:
         self.table, self.columns, self.skip = table, columns, skip
         self._values: list[list[float]] = []
         self._lines: list[int] = []
+        self._bad: list[int] = []
 
     def good(self, values: list[float], line: int) -> None:
         """Keep a row."""
         self._values.append(values)
         self._lines.append(line)
+        self._bad.append(self.table.skipped)
 
     def bad(self, line: int, reason: str) -> Iterator[Part]:
         """Leave a row out and count it, or give the rows before it and stop with `BadRow`."""
@@ -107,4 +126,5 @@ class Sieve:
         if self._values:
             lines, self._lines = self._lines, []
             values, self._values = np.array(self._values), []
-            yield Part(values.reshape(-1, len(self.columns)), lines.__getitem__)
+            bad, self._bad = np.array([*self._bad, self.table.skipped]), []
+            yield Part(values.reshape(-1, len(self.columns)), lines.__getitem__, bad)

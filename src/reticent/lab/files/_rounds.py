@@ -42,20 +42,25 @@ class Layout:
 
         linear, label = isinstance(loss, Linear), isinstance(loss, Label)
         self._check(linear, label)
-        places = [choose(table.names, wanted, table.name) for wanted in self.features]
+        places = [choose(table.names, wanted, table.name, table.hint) for wanted in self.features]
         columns = [Column(table.names[place], place) for place in places]
         for i, column in enumerate(columns):
             if column.place in places[:i]:
                 raise ValueError(f"features must differ, got column {column.name!r} twice")
         if self.target is not None:
-            place = choose(table.names, self.target, table.name)
+            place = choose(table.names, self.target, table.name, table.hint)
             if place in places:
                 raise ValueError(f"target must not be one of the features, got {self.target!r} for both")
             if label and self.positive is not None:
                 columns.append(Column(table.names[place], place, "class", self.positive.strip()))
             else:
                 columns.append(Column(table.names[place], place, "label" if label else "number"))
-        limits = {choose(table.names, name, table.name): limit for name, limit in self.bounds.items()}
+        limits: dict[int, tuple[float, float]] = {}
+        for name, limit in self.bounds.items():
+            place = choose(table.names, name, table.name, table.hint)
+            if place in limits:
+                raise ValueError(f"bounds must be given once for a column, got {table.names[place]!r} twice")
+            limits[place] = limit
         return Rounds(tuple(columns), self.intercept, linear, _limits(columns, limits, len(places)))
 
     def _check(self, linear: bool, label: bool) -> None:

@@ -79,6 +79,8 @@ class Source:
 
     def _opened(self, found: bytes) -> bytes:
         """Return the first bytes of a text without its byte order mark; refuse what is no text."""
+        if found.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+            raise ValueError(f"{self.name} is UTF-32 text; save it as UTF-8")
         if found.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise ValueError(f"{self.name} is UTF-16 text; save it as UTF-8")
         if found.startswith(b"PK\x03\x04"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reticent._extras import need
+from reticent.lab._about import about
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,7 +165,9 @@ def number(value: float) -> str:
 def look() -> Iterator[None]:
     """Make and write figures with this look inside, whatever the user's settings are."""
     matplotlib = need("matplotlib", "lab")
-    with matplotlib.rc_context():
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        # Names of columns may be in any writing; in an SVG they are text, which has a font wherever it is read.
+        warnings.filterwarnings("ignore", r"(?s)Glyph .* missing from", UserWarning)
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_LOOK)
         yield
@@ -238,9 +242,10 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """
     png, svg = png_and_svg(path)
     png.parent.mkdir(parents=True, exist_ok=True)
-    with look():
+    with look(), about(png):
         figure.savefig(png, format="png", dpi=160, metadata={"Software": None}, facecolor="white")
-    svg.write_text(as_svg(figure, facecolor="white"), encoding="utf-8")
+    with about(svg):
+        svg.write_text(as_svg(figure, facecolor="white"), encoding="utf-8")
     return png, svg
 
 
