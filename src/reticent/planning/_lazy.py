@@ -62,8 +62,8 @@ def _planned(domain: Domain, T: int, G: float, S: int, hard: bool, M: int) -> Pl
     candidates = [_never(shell, costs)]
     if S >= T:
         candidates.append(_always(shell, costs))
-    elif S > 0:
-        candidates.append(_tuned(shell, costs, S))
+    if min(S, T - 1) > 0:
+        candidates.append(_tuned(shell, costs, min(S, T - 1)))
     plan = min((_certified(plan) for plan in candidates), key=lambda plan: plan.regret_bound or 0.0)
     if plan.expected_switches is None or plan.expected_switches > S:
         raise AssertionError(f"a plan for {S} switches came out with {plan.expected_switches}; please report this")
