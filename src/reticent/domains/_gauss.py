@@ -88,7 +88,8 @@ def envelope(h: Array, P: Array, floor: float, body: Body, exact: bool, wanted: 
 @overload(envelope)
 def _envelope(h, P, floor, body, exact, wanted=ANY):
     chosen = _envelope_on_ball if issubclass(body.instance_class, BallBody) else _envelope_on_polytope
-    return lambda h, P, floor, body, exact, wanted=ANY: chosen(h, P, floor, body, exact, wanted)
+    # As a number of one type: numba would compile all of it once more for the constant.
+    return lambda h, P, floor, body, exact, wanted=ANY: chosen(h, P, floor, body, exact, np.int64(wanted))
 
 
 def propose(rng: np.random.Generator, env: Envelope, body: Body, out: Array) -> float:

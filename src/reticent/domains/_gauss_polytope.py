@@ -123,7 +123,8 @@ def polytope_envelope(h, P, A, b, suffix, lo, hi, radius, genuine):
     # Normal coordinates of the centre: x = L (z - z0), so f(x) = exp(-sum delta (z0 + delta/2)), delta = z - z0.
     z0 = -lower_transposed_times(L, h)
     vectors[0] = z0
-    vectors[1], bound = minimax_tilt(A, b, suffix, L, z0, lo, hi)
+    # Copies, so that it is compiled once: to numba an array that must not be written to is another type.
+    vectors[1], bound = minimax_tilt(A.copy(), b.copy(), suffix.copy(), L, z0, lo.copy(), hi.copy())
     corner_vectors, corner_L, corner_bound, frame, corner_mass = _corner(
         h, P, W, mean, A[:genuine], b[:genuine], radius
     )
