@@ -163,13 +163,19 @@ def _check_bends(row: int, places: Segments, seen: _Seen) -> None:
         )
 
 
+def _worst(found: Array) -> tuple[int, int] | None:
+    """Return the pair of points with the largest number, if that is above 0."""
+    a, b = divmod(int(np.argmax(found)), len(found))
+    return (a, b) if found[a, b] > 0 else None
+
+
 def _check_rises(row: int, seen: _Seen, declared: float) -> None:
     """Refuse a loss that differs by more than declared between two of the points, whatever its derivative says."""
     ways = np.linalg.norm(seen.moves, axis=2)  # those in the chart, which is an isometry
     rises = seen.values[None] - seen.values[:, None]
     above = rises - declared * ways * (1 + _ROUNDING) - seen.room(declared)
-    if (above > 0).any():
-        a, b = np.unravel_index(int(np.argmax(above)), above.shape)
+    if pair := _worst(above):
+        a, b = pair
         raise ValueError(
             f"the loss of row {row} grows by {rises[a, b]:.6g} from {seen.points[a]} to {seen.points[b]}, at a "
             f"distance of {ways[a, b]:.6g}: more than its declared Lipschitz constant {declared:.6g} allows, and more "
@@ -184,8 +190,8 @@ def _check_tangents(row: int, seen: _Seen) -> None:
     steepest = float(np.linalg.norm(seen.slopes, axis=1).max())
     tangents = seen.values[:, None] + np.einsum("ijk,ik->ij", seen.moves, seen.slopes)
     below = tangents - seen.values[None] - seen.room(steepest)
-    if (below > 0).any():
-        a, b = np.unravel_index(int(np.argmax(below)), below.shape)
+    if pair := _worst(below):
+        a, b = pair
         raise ValueError(
             f"the loss of row {row} is not convex, or its derivative is not its own: at {seen.points[b]} it is "
             f"{seen.values[b]:.9g}, below the {tangents[a, b]:.9g} of its tangent at {seen.points[a]}; privacy and "
