@@ -152,7 +152,7 @@ def test_gaussians_on_every_body(body, shape):
         assert ks(shrunk, lambda q, x=along[order], c=cdf: np.interp(q, x, c)) < ALPHA
 
 
-@pytest.mark.parametrize("n", [11, 31])
+@pytest.mark.parametrize("n", [11, pytest.param(31, marks=pytest.mark.slow)])
 def test_the_uniform_law_on_a_large_simplex(n):
     rng = np.random.default_rng(n)
     points = np.array([rt.Simplex(n).draw_gaussian(np.full(n, 1 / n), 0.0, rng) for _ in range(2000)])

@@ -86,7 +86,7 @@ def test_random_goals_are_met(
     assert plan.regret_bound <= 1.05 * lipschitz * domain.radius * T
 
 
-@pytest.mark.parametrize("adversary", ["adaptive", "oblivious"])
+@pytest.mark.parametrize("adversary", ["adaptive", pytest.param("oblivious", marks=pytest.mark.slow)])
 def test_a_larger_goal_or_a_longer_run_is_never_worse(adversary: str) -> None:
     def per_round(epsilon: float = 1.0, delta: float = 1e-6, T: int = 10**6) -> float:
         plan = plan_private(Ball(5), T, 1.0, epsilon, delta, adversary=adversary)

@@ -38,7 +38,7 @@ class Likelihood:
         return -self.lam * decisions[:, 1:, 0] @ self.weights
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", [pytest.param("tree", marks=pytest.mark.slow), "toeplitz"])
 def test_private_sums_reveal_about_as_much_as_certified_and_half_the_noise_is_caught(name):
     plan = PLANS[name]
     options = {"runs": 12_000, "delta": 0.01, "jobs": 1, "score": Likelihood(plan), "progress": False}
