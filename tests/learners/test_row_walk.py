@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from coin_settings import COINS
 
 import reticent as rt
 from reticent.gibbs import Gibbs
@@ -15,6 +16,7 @@ from reticent.learners._row_walk import STAGE, TAKING, RowWalk
 from reticent.learners._walk import Walk
 
 N = 603
+NO_SWITCH = (0.0, 1.0, 1, 1, None)
 INTERVAL = rt.Interval(-1.0, 2.0)
 CASES = [
     (rt.Ball(3, center=[0.5, 0.0, 0.0]), rt.Logistic()),
@@ -25,15 +27,6 @@ CASES = [
     (INTERVAL, rt.Pinball(0.9)),
     (INTERVAL, rt.Hinge(0.5)),
     (INTERVAL, rt.Huber(0.4)),
-]
-# forced switches, phi, batch, auxiliary draws, budget
-COINS = [
-    (0.0, 1.3, 1, 1, None),
-    (0.1, 1.05, 4, 3, 40),
-    (1.0, 1.0, 1, 1, None),
-    (0.0, 1e150, 3, 1, 90),
-    (0.3, 1e4, 1, 2, 0),
-    (0.0, 1.0, 1, 1, None),
 ]
 
 
@@ -74,7 +67,7 @@ def agree(plain, compiled):
 
 
 @pytest.mark.parametrize(("domain", "loss"), CASES, ids=str)
-@pytest.mark.parametrize(("p", "phi", "batch", "draws", "budget"), COINS)
+@pytest.mark.parametrize(("p", "phi", "batch", "draws", "budget"), [*COINS, NO_SWITCH])
 def test_the_transcript_is_that_of_the_plain_walk(domain, loss, p, phi, batch, draws, budget):
     plan = rt.Plan(domain, N, 3.0, beta=0.3, lam=4.0, p=p, phi=phi, batch=batch, draws=draws, budget=budget)
     block = data(domain, loss)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from coin_settings import COINS
 from laws import ALPHA
 from scipy import stats
 
@@ -126,14 +127,6 @@ def walk(kind, plan, seed, rows, sizes, length=NEVER):
 
 
 BODIES = [rt.Ball(3, center=[0.5, 0.0, 0.0]), rt.Box([-1.0, 0.0], [0.5, 1.0]), INTERVAL, rt.Ball(1), rt.Simplex(2)]
-# forced switches, phi, batch, auxiliary draws, budget
-COINS = [
-    (0.0, 1.3, 1, 1, None),
-    (0.1, 1.05, 4, 3, 40),
-    (1.0, 1.0, 1, 1, None),
-    (0.0, 1e150, 3, 1, 90),
-    (0.3, 1e4, 1, 2, 0),
-]
 
 
 @pytest.mark.parametrize("domain", BODIES, ids=str)
