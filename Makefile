@@ -10,7 +10,7 @@ WORKERS ?= 2
 # Each process does its own small sums: threads of a linear algebra library would only wait for one another.
 unit check-slow: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: setup demo test lint types unit check-slow bench audit docs clean
+.PHONY: setup demo test lint types unit check-slow bench audit docs wheel clean
 
 setup: $(ALL)
 
@@ -33,6 +33,7 @@ test: lint types unit
 lint: setup
 	$(BIN)/ruff check --no-cache src tests bench
 	$(BIN)/ruff format --no-cache --check src tests bench
+	$(BIN)/lint-imports --no-cache --no-logo
 
 types: setup
 	$(BIN)/mypy
@@ -66,6 +67,20 @@ audit: setup
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo 'open site/index.html'
+
+# Both distributions, in dist; then the wheel in a new environment outside this tree, without extras and with the command line.
+wheel:
+	rm -rf dist
+	set -e; new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; \
+	$(PYTHON) -m venv "$$new/build"; \
+	"$$new/build/bin/pip" install --quiet 'build>=1.2'; \
+	"$$new/build/bin/python" -m build --outdir dist . >"$$new/log" 2>&1 || { cat "$$new/log"; exit 1; }; \
+	$(PYTHON) -m venv "$$new/env"; \
+	for extra in '' '[lab]'; do \
+		"$$new/env/bin/pip" install --quiet "$$(echo dist/*.whl)$$extra"; \
+		$(PYTHON) .ci/quick_start.py "$$new/env"; \
+	done
+	@ls dist
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,8 @@
-"""What pytest leaves out where an optional package is not installed."""
+"""What pytest leaves out where an optional package is not installed, and what examples in docstrings find there."""
 
 from importlib.util import find_spec
+
+import pytest
 
 _NEEDS = {
     "src/reticent/losses/_from_jax.py": "jax",
@@ -9,3 +11,11 @@ _NEEDS = {
     "src/reticent/estimators/sklearn": "sklearn",
 }
 collect_ignore = [path for path, package in _NEEDS.items() if find_spec(package) is None]
+
+
+@pytest.fixture(autouse=True)
+def _studies(doctest_namespace):
+    """A small made-up study, for the examples of pictures and reports."""
+    from example import small_study
+
+    doctest_namespace["small_study"] = small_study

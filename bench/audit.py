@@ -23,9 +23,9 @@ import numpy as np
 
 import reticent as rt
 from _report import facts, facts_markdown, figure, say, table, write
+from reticent.audit._faults import Faulty
 from reticent.planning import plan_private
 from reticent.privacy import Audit, audit, worst_case
-from reticent.privacy._audit_faults import Faulty
 
 Cell = dict[str, Any]
 

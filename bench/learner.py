@@ -252,7 +252,7 @@ def timed(owner: Any, name: str, spent: dict[str, float], label: str) -> Iterato
 
 def profile(plan: rt.Plan, loss: rt.Loss, blocks: list[tuple[np.ndarray, ...]]) -> dict[str, float]:
     """Return the seconds that `observe_many` spends in its parts; measuring them costs a little itself."""
-    from reticent.learners import _linear_walk
+    from reticent.systems.pcomw import _kernels
 
     learner = rt.PCOMW(plan, loss, 1)
     spent: dict[str, float] = {}
@@ -260,7 +260,7 @@ def profile(plan: rt.Plan, loss: rt.Loss, blocks: list[tuple[np.ndarray, ...]]) 
         timed(rt.Gibbs, "prepare", spent, "checking rows"),
         timed(rt.Gibbs, "add", spent, "storing rows"),
         timed(rt.Gibbs, "draw_in_chart", spent, "draws"),
-        timed(_linear_walk.LinearWalk, "take", spent, "compiled walk"),
+        timed(_kernels.LinearWalk, "take", spent, "compiled walk"),
         timed(type(loss), "total", spent, "losses of a batch") if "total" in type(loss).__dict__ else nothing(),
         timed(rt.Trace, "record", spent, "trace and losses suffered"),
     ):

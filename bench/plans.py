@@ -24,10 +24,10 @@ import numpy as np
 import reticent as rt
 from _report import facts, facts_markdown, figure, say, table, write
 from reticent.planning import Plan, plan_private
-from reticent.planning._noise import SquareRoot
-from reticent.planning._noise_cost import mean_length
-from reticent.planning._private_cost import largest_mu
 from reticent.privacy import account
+from reticent.privacy._losses import largest_mu
+from reticent.systems._bounds import mean_length
+from reticent.systems.ftrl._noise import SquareRoot
 
 Cell = dict[str, Any]
 
@@ -47,7 +47,7 @@ GOALS: list[tuple[float, int, int, float, float | None, float]] = [
 def dp_ftrl(T: int, d: int, epsilon: float, *, reference: bool = False) -> tuple[float, int]:
     """Return the bound on the centred unit ball with G = 1 under exact square-root-Toeplitz noise, and the batch.
 
-    It is that of docs/theory.md, R2c, with the best batch; the reference has no batches and sqrt(d) for the mean length
+    It is that of docs/theory, R2c, with the best batch; the reference has no batches and sqrt(d) for the mean length
     of a normal vector.
     """
     noise, mu = SquareRoot(), largest_mu(epsilon, DELTA)
@@ -80,7 +80,7 @@ FIELD = """
 
 Regret certificate divided by T on the centred unit ball, G = 1, delta = 1e-6; every plan replace-one, but for the
 "zero-out" column (adaptive). "asked" is what the issue asks for. "DP-FTRL" is FTRL with square-root-Toeplitz noise
-under the best bound that we can prove for it (docs/theory.md, R2c, with the best batch); "simple" is the bound behind
+under the best bound that we can prove for it (docs/theory, R2c, with the best batch); "simple" is the bound behind
 the issue's figures for it. DP-FTRL's guarantee is for an adaptive adversary, so it stands beside "adaptive". "paper" is
 Theorem "DP OCO" to the letter: above 1 it says nothing.
 """.strip()

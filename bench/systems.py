@@ -27,7 +27,7 @@ import numpy as np
 import reticent as rt
 from _report import facts_markdown, run_sections, say, section_parser, table
 from _streams import Stream
-from reticent.learners._comparator import best_fixed
+from reticent.hindsight._comparator import best_fixed
 from reticent.losses._gate import Gate
 from reticent.planning import Comparison
 

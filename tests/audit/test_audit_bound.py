@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reticent.privacy._audit_bound import Event, choose, examine, implied, lower_limit, upper_limit
-from reticent.privacy._audit_trained import train
-from reticent.privacy._gauss import hockey_stick
+from reticent.audit._audit import Event, choose, examine, implied, lower_limit, upper_limit
+from reticent.audit._scores import train
+from reticent.privacy._losses import hockey_stick
 
 ALPHA = 1e-6  # significance of every single test
 MISS = 0.05

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import reticent as rt
+from reticent.audit._faults import Faulty
 from reticent.planning import plan_private
 from reticent.privacy import account, audit, worst_case
-from reticent.privacy._audit_faults import Faulty
-from reticent.privacy._gauss import hockey_stick
+from reticent.privacy._losses import hockey_stick
 
 DELTA = 0.01
 LINE = rt.Interval(-1.0, 1.0)

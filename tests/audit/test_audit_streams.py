@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import reticent as rt
+from reticent.audit._faults import Faulty
+from reticent.audit._runs import changed_round
 from reticent.privacy import audit, worst_case
-from reticent.privacy._audit_faults import Faulty
-from reticent.privacy._audit_streams import changed_round
 
 
 def plan_of(domain=None, horizon=6, **changes):

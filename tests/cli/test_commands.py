@@ -90,7 +90,7 @@ def test_a_violation_has_exit_code_1(monkeypatch, capsys):
         weak = rt.Plan(plan.domain, plan.horizon, 1.0, beta=50.0, lam=50.0, p=1.0, phi=1.0)
         return honest(plan, loss, *streams, learner=lambda rng: rt.PCOMW(weak, loss, rng), **options)
 
-    monkeypatch.setattr(rt.privacy, "audit", broken)
+    monkeypatch.setattr("reticent.audit.audit", broken)
     words = ["audit", "--domain", "interval:-1:1", "--horizon", "4", "--epsilon", "0.2", "--runs", "600", "--jobs", "1"]
     assert main(words) == _audit.VIOLATED == 1
     assert "VIOLATED" in capsys.readouterr().out

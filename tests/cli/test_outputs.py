@@ -8,11 +8,11 @@ import sys
 
 import numpy as np
 import pytest
+from example import small_study
 
 from reticent.cli import _goal, _run, main
 from reticent.lab import Study
 from reticent.lab import _compare as contest_module
-from reticent.lab.pictures._example import small_study
 
 SIZED = ["--target", "y", "--bounds", "y=0:10", "--loss", "pinball:0.9"]
 PRIVATE = [*SIZED, "--epsilon", "1"]

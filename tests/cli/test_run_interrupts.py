@@ -11,7 +11,7 @@ import pytest
 
 from reticent.cli import main
 from reticent.cli._interrupts import Interrupts
-from reticent.cli._run_write import Decisions
+from reticent.cli._run import Decisions
 from reticent.lab import Study
 from reticent.lab.files import ahead
 

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reticent.cli import main
-from reticent.cli._run_piece import Piece
-from reticent.cli._run_steep import CLIP, SKIP, STOP, sifted
+from reticent.cli._run_source import CLIP, SKIP, STOP, Piece, sifted
 from reticent.lab import Study
 from reticent.lab.streams import get
 
@@ -145,7 +144,7 @@ def test_a_comparison_says_how_many_rows_it_left_out(capsys, data, tmp_path):
 
 def test_a_block_that_was_given_up_is_in_no_number(capsys, data, monkeypatch):
     """The learner may be in the middle of it; the decision that is told is the last one that was written."""
-    from reticent._errors import WorkLimitError
+    from reticent._core._errors import WorkLimitError
     from reticent.learners import PCOMW
 
     whole = PCOMW.observe_many

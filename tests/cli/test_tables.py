@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from reticent._core import _names as names
 from reticent.cli import main
-from reticent.lab.tables import _grid, _make
-from reticent.lab.tables import _regimes as names
+from reticent.lab.tables import _make
 from reticent.lab.tables._regimes import REGIMES
 
 
@@ -21,7 +21,7 @@ def tiny(monkeypatch):
                 "2.3",
                 "runnable",
                 {
-                    "system": names.BLOCKS,
+                    "system": names.DESCENT,
                     "rounds": rounds,
                     "dim": dim,
                     "variable": "S",
@@ -32,7 +32,7 @@ def tiny(monkeypatch):
             )
             for rounds in (200, 800)
             for dim in (2, 4)
-            for part in _grid.PARTS
+            for part in _make.PARTS
         ]
 
     monkeypatch.setattr(_make, "all_tasks", few)
@@ -53,7 +53,7 @@ def test_files_and_tables(tmp_path, capsys):
 @pytest.mark.usefixtures("tiny")
 def test_json_is_all_there_is_on_standard_output(tmp_path, capsys):
     assert main(["tables", "--only", "table2", "--out", str(tmp_path), "--jobs", "1", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["table2"]["rows"][0]["system"] == names.BLOCKS
+    assert json.loads(capsys.readouterr().out)["table2"]["rows"][0]["system"] == names.DESCENT
 
 
 @pytest.mark.usefixtures("tiny")

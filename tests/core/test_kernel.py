@@ -2,7 +2,7 @@
 
 import os
 
-from reticent import _kernel
+from reticent._core import _kernel
 
 
 def test_a_changed_source_drops_every_cached_kernel(tmp_path, monkeypatch):
@@ -10,7 +10,7 @@ def test_a_changed_source_drops_every_cached_kernel(tmp_path, monkeypatch):
     (package / "part" / "__pycache__").mkdir(parents=True)
     (package / "__pycache__").mkdir()
     source = package / "part" / "kernels.py"
-    source.write_text("from reticent._kernel import kernel\n")
+    source.write_text("from reticent._core._kernel import kernel\n")
     plain = package / "part" / "plain.py"
     plain.write_text("x = 1\n")
     monkeypatch.setattr(_kernel, "_PACKAGE", package)

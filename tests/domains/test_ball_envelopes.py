@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from reticent.domains import Ball
-from reticent.domains._gauss import envelope, propose
-from reticent.domains._gauss_ball import ANY, CAP, PLAIN, ROUND, TILTED
+from reticent.domains._gaussian import ANY, CAP, PLAIN, ROUND, TILTED, envelope, propose
 
 BODY = Ball(3).body
 P = np.array([[40.0, 3.0, 0.0], [3.0, 30.0, -2.0], [0.0, -2.0, 35.0]])

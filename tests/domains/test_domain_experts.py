@@ -7,7 +7,7 @@ import pytest
 
 import reticent as rt
 from reticent.domains import Experts
-from reticent.learners._comparator import best_fixed
+from reticent.hindsight._comparator import best_fixed
 
 
 def test_points_are_single_ones():

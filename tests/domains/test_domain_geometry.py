@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent._check import Array
+from reticent._core._check import Array
 from reticent.domains import Ball, Box, Domain, Interval, Polytope, Simplex
 
 

@@ -1,4 +1,4 @@
-"""Gaussians on bodies: masses by closed forms, laws by Kolmogorov-Smirnov at 1e-6 (docs/theory.md, S1-S5)."""
+"""Gaussians on bodies: masses by closed forms, laws by Kolmogorov-Smirnov at 1e-6 (docs/theory, S1-S5)."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 import reticent as rt
-from reticent.domains._ball_gauss import draw_ball, log_kummer
+from reticent.domains._gaussian import draw_ball, log_kummer
 from reticent.domains._normal import draw_normal, draw_scaled, erfcx, log_mass
 
 ALPHA = 1e-6

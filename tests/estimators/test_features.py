@@ -4,8 +4,7 @@ import random
 import numpy as np
 import pytest
 
-from reticent.estimators._features import Declared, Hashed, feature_map
-from reticent.estimators._ranges import Range
+from reticent.estimators._features import Declared, Hashed, Range, feature_map
 
 NAMES = [f"f{i}" for i in range(40)]
 

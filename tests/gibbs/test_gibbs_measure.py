@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reticent as rt
-from reticent.gibbs import _kinked_sampler
+from reticent.gibbs import _kinked
 
 rng = np.random.default_rng(5)
 X = rng.normal(size=(400, 3))
@@ -241,8 +241,8 @@ def test_where_no_quartic_bound_is_found_tangents_take_over_exactly():
 def test_a_scale_that_no_longer_fits_is_looked_for_again(monkeypatch):
     m = rt.Gibbs(rt.Ball(3), rt.Absolute(), beta=0.01, lam=30.0, distance=0.0)
     m.observe_many(X, Y)
-    real = _kinked_sampler.build_quartic
-    monkeypatch.setattr(_kinked_sampler, "build_quartic", lambda *a: None if a[-1] < 1.0 else real(*a))
+    real = _kinked.build_quartic
+    monkeypatch.setattr(_kinked, "build_quartic", lambda *a: None if a[-1] < 1.0 else real(*a))
     m._sampler("quartic").stretch = 0.5
     assert m.draw(0, method="quartic").method == "quartic"
     assert m._sampler("quartic").stretch >= 1.0

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import reticent as rt
-from reticent.domains._gauss import envelope
+from reticent.domains._gaussian import envelope
 
 
 def test_rows_that_wait_count_with_their_slopes():
@@ -50,7 +50,7 @@ def test_the_mass_of_an_envelope_is_right_where_it_is_mixed(d, pull):
     # exp(log_mass) times the acceptance rate is the integral of f over the ball, the same for every envelope.
     rng = np.random.default_rng(d)
     body = rt.Ball(d).body
-    from reticent.domains._gauss import propose
+    from reticent.domains._gaussian import propose
 
     def integral(P, h, exact):
         env = envelope(h, P, 1.0, body, exact)

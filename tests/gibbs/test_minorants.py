@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent.gibbs._minorants import EDGES, WEIGHTS, best_minorant, excess, minorant_tables
+from reticent.gibbs._quartic import EDGES, WEIGHTS, best_minorant, excess, minorant_tables
 
 
 def above(a: np.ndarray, rho: float) -> float:

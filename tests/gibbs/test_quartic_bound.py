@@ -5,8 +5,7 @@ import pytest
 
 import reticent as rt
 from reticent.gibbs._kinked import _polynomial
-from reticent.gibbs._quartic import pairs, quartic_norm
-from reticent.gibbs._radial import lower_bound
+from reticent.gibbs._quartic import lower_bound, pairs, quartic_norm
 
 
 @pytest.mark.parametrize("loss", [rt.Absolute(), rt.Pinball(0.2), rt.Hinge(0.3)], ids=repr)

@@ -5,8 +5,8 @@ import pytest
 import scipy
 
 import reticent as rt
-from reticent.learners import _comparator_line
-from reticent.learners._comparator import best_fixed
+from reticent.hindsight import _comparator
+from reticent.hindsight._comparator import best_fixed
 
 TRIANGLE = rt.Polytope([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0], [1.0, -2.0]], [0.2, 0.3, 1.0, 0.9])
 FLAT = [rt.Ball(2, 0.7), rt.Box([-1.0, 0.5], [0.25, 1.0]), rt.Simplex(3), TRIANGLE, rt.Ball(2, 0.1, [30.0, -4.0])]
@@ -178,7 +178,7 @@ def test_a_million_rounds_take_few_passes():
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("at_once", [1 << 20, 16, 1])
 def test_on_a_line_the_answer_is_a_kink_or_an_end(monkeypatch, domain, loss, whole, at_once):
-    monkeypatch.setattr(_comparator_line, "_SORTED", at_once)  # less than the rounds: histograms first
+    monkeypatch.setattr(_comparator, "_SORTED", at_once)  # less than the rounds: histograms first
     data = stream(domain, loss, 300, seed=8, whole=whole)
     best = solve(domain, loss, data)
     rows = loss.prepare(domain, *data)

@@ -6,12 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reticent as rt
-from reticent.learners import _comparator_record
-from reticent.learners._comparator import best_fixed
-from reticent.learners._comparator_floor import inward, linear_floor
-from reticent.learners._comparator_program import solve_program
-from reticent.learners._comparator_record import Record
-from reticent.learners._comparator_sum import RowSum
+from reticent.hindsight import _comparator
+from reticent.hindsight._comparator import Record, best_fixed, inward, linear_floor, solve_program
+from reticent.hindsight._sum import RowSum
 
 RNG = np.random.default_rng(20)
 MANY = rt.Polytope(np.vstack([np.eye(9), -np.eye(9), RNG.normal(size=(6, 9))]), np.ones(24))
@@ -117,7 +114,7 @@ def test_bad_advice_costs_tightness_only(monkeypatch, loss):
     def nonsense(H, c, A, b, ball=0.0, round_dims=0):
         return rng.normal(size=c.size), rng.normal(size=b.size)
 
-    monkeypatch.setattr(_comparator_record, "solve_program", nonsense)
+    monkeypatch.setattr(_comparator, "solve_program", nonsense)
     total = RowSum(domain, loss, [rows])
     record = Record(domain, total, 0.0)
     for _ in range(20):

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reticent as rt
-from reticent.learners._comparator import Hindsight
-from reticent.learners._trace import Regret, Trace
-from reticent.learners._trace_rows import suffered
+from reticent.hindsight._comparator import Hindsight
+from reticent.hindsight._trace import Regret, Trace, suffered
 
 DOMAINS = [rt.Interval(-1.0, 2.0), rt.Ball(3), rt.Simplex(4), rt.Box([5.0, 0.0], [6.0, 1.0])]
 FAR = rt.Ball(2, 1e-3, [1e5, -1e5])
@@ -232,7 +231,7 @@ def test_a_long_trace_is_small_and_shares_what_it_was_given():
 
 
 def test_long_data_is_prepared_again_for_every_pass(monkeypatch):
-    from reticent.learners import _trace
+    from reticent.hindsight import _trace
 
     (trace,), *_ = run(rt.Ball(3), rt.Absolute(), [300])
     held = trace.regret()

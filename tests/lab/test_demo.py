@@ -30,13 +30,6 @@ def test_progress_is_told_as_often_as_announced():
     assert len(words) == demo.steps()
 
 
-def test_the_module_is_the_command(monkeypatch):
-    called = []
-    monkeypatch.setattr("reticent.cli.main", lambda words: called.append(words) or 0)
-    assert demo.main() == 0
-    assert called == [["demo"]]
-
-
 def test_a_missing_extra_is_named(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "statsmodels", None)
     assert main(["demo", "--rounds", "50"]) == 2

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from example import small_study
 
 from reticent.lab import Study
-from reticent.lab.pictures._example import small_study
 from reticent.lab.report import write_report
 
 STUDY = small_study(seeds=1)

@@ -81,11 +81,11 @@ def test_changed_sources_make_results_old(tmp_path, monkeypatch):
 def test_the_digest_follows_the_engine_and_the_file_of_the_work(tmp_path):
     home = tmp_path / "runner.py"
     home.write_text("one")
-    before = _kept._digest.__wrapped__(str(home), ("planning",))
-    assert before == _kept._digest.__wrapped__(str(home), ("planning",))
-    assert before != _kept._digest.__wrapped__(str(home), ("planning", "_check.py"))
+    before = _kept._digest.__wrapped__(str(home), ("systems",))
+    assert before == _kept._digest.__wrapped__(str(home), ("systems",))
+    assert before != _kept._digest.__wrapped__(str(home), ("systems", "_core/_check.py"))
     home.write_text("two")
-    assert before != _kept._digest.__wrapped__(str(home), ("planning",))
+    assert before != _kept._digest.__wrapped__(str(home), ("systems",))
 
 
 def test_an_error_loses_no_other_result(tmp_path):

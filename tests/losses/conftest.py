@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from reticent._check import Array
-from reticent._norms import norms
+from reticent._core._check import Array, norms
 from reticent.losses import Absolute, GeneralisedLinear, Hinge, Huber, Logistic, Pinball, Squared
 
 GLMS: list[GeneralisedLinear] = [

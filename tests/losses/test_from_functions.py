@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import reticent as rt
-from reticent._extras import MissingExtra
+from reticent._core._errors import MissingExtra
 
 ENGINES = ("jax", "torch")
 

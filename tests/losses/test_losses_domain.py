@@ -9,11 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reticent._check import Array
-from reticent._norms import norms
+from reticent._core._check import Array, norms
 from reticent.losses import GeneralisedLinear, Hinge, Linear, Logistic, Rows, Squared
 from reticent.losses._label import Label
-from reticent.losses._margins import margin_range
+from reticent.losses._limit import margin_range
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 seeds = st.integers(0, 2**32 - 1)
@@ -200,5 +199,5 @@ def test_long_blocks_are_worked_in_parts(cube, monkeypatch: pytest.MonkeyPatch) 
     rng = np.random.default_rng(5)
     rows = Rows(rng.normal(size=(23, 2)), rng.normal(size=23))
     whole = margin_range(cube, rows)
-    monkeypatch.setattr("reticent.losses._margins._CHUNK", 10)
+    monkeypatch.setattr("reticent.losses._limit._CHUNK", 10)
     np.testing.assert_allclose(margin_range(cube, rows), whole)

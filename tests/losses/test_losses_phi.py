@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reticent._check import Array
+from reticent._core._check import Array
 from reticent.losses import Absolute, GeneralisedLinear, Hinge, Huber, Logistic, Pinball, Squared
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,8 +7,8 @@ import pytest
 
 from reticent.domains import Ball, Box, Domain, Interval, Polytope, Simplex
 from reticent.losses import GeneralisedLinear, Linear, Squared
+from reticent.losses._base import Charted
 from reticent.losses._label import Label
-from reticent.losses._rows import Charted
 
 DOMAINS: list[Domain] = [
     Interval(-1.0, 3.0),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reticent as rt
-from reticent.losses._probe import check
+from reticent.losses._differentiated import check
 
 LINE = rt.Interval(-1.0, 1.0)
 BODIES = [LINE, rt.Ball(3), rt.Simplex(3), rt.Box([-1.0, 99.0], [1.0, 101.0])]

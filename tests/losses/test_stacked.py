@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import reticent as rt
-from reticent._saving import pack_learner, unpack_learner
-from reticent.gibbs._objects import ObjectHistory
+from reticent.gibbs._history import ObjectHistory
+from reticent.systems._saved import pack_learner, unpack_learner
 
 BALL = rt.Ball(2)
 Pair = namedtuple("Pair", "wish weight")

@@ -11,12 +11,10 @@ from scipy.stats import binom, norm
 
 import reticent as rt
 from reticent.privacy import account
-from reticent.privacy._coin import Coin
-from reticent.privacy._exposure import Exposure
-from reticent.privacy._gauss import hockey_stick
-from reticent.privacy._pld import Composed
-from reticent.privacy._terms import adaptive
-from reticent.privacy._walk import pmf, walk
+from reticent.privacy._coins import Coin, many_coins, pmf
+from reticent.privacy._compose import Composed
+from reticent.privacy._exposure import Exposure, adaptive
+from reticent.privacy._losses import hockey_stick
 
 
 def plan(horizon=1000, **changes):
@@ -59,7 +57,7 @@ def test_coins_alone_against_all_their_outcomes(p, eta, count):
     a, b = (p, high) if p + high <= 1 else (1 - high, 1 - p)
     one = [(b, a), (a, b), (1 - a - b, 1 - a - b)]
     pairs = [tuple(map(math.prod, zip(*outcome, strict=True))) for outcome in itertools.product(one, repeat=count)]
-    losses = walk(Coin(p, eta), count)
+    losses = many_coins(Coin(p, eta), count)
     for epsilon in (0.0, 0.05, 0.4, 1.3, 3.0):
         assert float(losses.delta(0.0, epsilon)) == pytest.approx(stick(pairs, epsilon), rel=1e-9, abs=1e-14)
 
@@ -69,7 +67,7 @@ def test_symmetric_pair_is_above_coins_of_one_direction(p, eta):
     high, count = 1 - (1 - p) * math.exp(-eta), 60
     switches = np.arange(count + 1)
     up, down = binom.pmf(switches, count, high), binom.pmf(switches, count, p)
-    losses = walk(Coin(p, eta), count)
+    losses = many_coins(Coin(p, eta), count)
     for epsilon in (0.0, 0.3, 1.0, 2.0):
         ours = float(losses.delta(0.0, epsilon))
         assert ours >= stick(zip(up, down, strict=True), epsilon) - 1e-12
@@ -80,7 +78,7 @@ def test_symmetric_pair_without_a_neutral_outcome_is_binomial():
     eta = math.log(0.52 / 0.48)  # p = 0.48 and p' = 0.52
     coin = Coin(0.48, math.log(0.52 / 0.48))
     assert coin.high == pytest.approx(0.52, rel=1e-12)
-    losses, count = walk(coin, 400), 400
+    losses, count = many_coins(coin, 400), 400
     k = np.arange(count + 1)
     up, down = binom.pmf(k, count, 0.52), binom.pmf(k, count, 0.48)
     for epsilon in (0.0, 1.0, 4.0):
@@ -107,7 +105,7 @@ def test_walk_has_relative_accuracy_far_into_its_tail(low, high, count):
 @pytest.mark.parametrize("count", [20_000, 200_001])
 def test_merged_walk_is_above_and_close(count):
     coin = Coin(0.3, 0.002)
-    merged = walk(coin, count)
+    merged = many_coins(coin, count)
     first, mass, _ = pmf(coin.low, coin.high, count)
     value = (first + np.arange(mass.size)) * coin.step
     assert merged.value.size < value.size
@@ -122,7 +120,7 @@ def test_walk_that_keeps_its_parity_is_still_bounded():
         p = 0.5 - 1e-5
         even = Coin(p, -math.log1p(-2e-5 / (1 - p)))  # p + p' = 1
         nearby = Coin(p * 0.999, even.eta)
-        a, b = (float(walk(coin, count).delta(0.1, 0.2)) for coin in (even, nearby))
+        a, b = (float(many_coins(coin, count).delta(0.1, 0.2)) for coin in (even, nearby))
         assert a <= b * (1 + 1e-9)
         assert a == pytest.approx(b, rel=2e-2)
 

@@ -10,9 +10,9 @@ from scipy.stats import norm
 
 import reticent as rt
 from reticent.privacy import account
-from reticent.privacy._exposure import exposure
-from reticent.privacy._oblivious import oblivious, switched
-from reticent.privacy._pld import Composed
+from reticent.privacy._compose import Composed
+from reticent.privacy._exposure import oblivious, switched
+from reticent.systems.pcomw._account import exposure
 
 
 def plan(**changes):

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import reticent as rt
 from reticent.privacy import account, allowed, require, spent
-from reticent.privacy._coin import Coin
-from reticent.privacy._walk import walk
+from reticent.privacy._coins import Coin, many_coins
 
 PLANS = {
     "horizon": st.integers(1, 3000),
@@ -91,7 +90,7 @@ def test_curve_falls_and_is_convex_in_the_exponential(plan):
 @given(st.floats(0.01, 0.99), st.floats(1e-3, 1.0), st.integers(1, 300), st.integers(1, 300))
 def test_coins_compose_additively(p, eta, first, second):
     coin = Coin(p, eta)
-    apart, together = walk(coin, first).times(walk(coin, second)), walk(coin, first + second)
+    apart, together = many_coins(coin, first).times(many_coins(coin, second)), many_coins(coin, first + second)
     for epsilon in (0.1, 1.0, 5.0):
         one, two = float(apart.delta(0.2, epsilon)), float(together.delta(0.2, epsilon))
         assert one == pytest.approx(two, rel=1e-7, abs=1e-30)
@@ -120,7 +119,7 @@ def test_inexact_draws_are_paid_for():
     values = [account(replace(plan, distance=w)).epsilon(1e-6) for w in (0.0, 1e-9, 1e-4, 1e-2)]
     assert all(a < b for a, b in pairwise(values))
     assert values[1] == pytest.approx(exact.epsilon(1e-6), rel=1e-6)
-    # A draw within w moves from s to s + 2w (docs/theory.md, Q5).
+    # A draw within w moves from s to s + 2w (docs/theory, Q5).
     forced = account(replace(plan, p=1.0, distance=0.003))
     assert forced.delta(1.0) == pytest.approx(account(replace(plan, p=1.0, lam=400 / 1.6**2)).delta(1.0), rel=1e-9)
     # The oblivious certificate pays in delta (P7).

@@ -12,9 +12,8 @@ from scipy.stats import norm
 
 import reticent as rt
 from reticent.privacy import account, distribution, dp_event
-from reticent.privacy._coin import Coin
+from reticent.privacy._coins import Coin, many_coins
 from reticent.privacy._events import gdp
-from reticent.privacy._walk import walk
 
 PLAN = rt.Plan(rt.Ball(2), 3000, 1.0, beta=0.02, lam=200.0, p=0.1, phi=1.2, batch=3, budget=300, distance=0.0)
 
@@ -29,7 +28,7 @@ def ternary(coin):
 def test_coins_agree_with_their_self_composition(p, eta, count):
     coin = Coin(p, eta)
     theirs = ternary(coin).self_compose(count)
-    losses = walk(coin, count)
+    losses = many_coins(coin, count)
     for epsilon in np.array([0.1, 0.7, 2.0]) * coin.step * math.sqrt(count * 2 * coin.low):
         ours = float(losses.delta(0.0, epsilon))
         # Theirs adds up to 1e-15 of truncated tails, and its Fourier transforms are exact to about 1e-15.
@@ -54,7 +53,7 @@ def test_draws_and_coins_agree_with_their_grid():
     part = replace(found, exposure=replace(found.exposure, special=False))
     e = found.exposure
     gaussian = pld.from_gaussian_mechanism(1 / (e.shift * math.sqrt(e.draws)), value_discretization_interval=1e-4)
-    losses = walk(e.coin, e.later).on_grid(1e-4)
+    losses = many_coins(e.coin, e.later).on_grid(1e-4)
     masses = {round(v / 1e-4): m for v, m in zip(losses.value, losses.mass, strict=True)}
     coins = pld.PrivacyLossDistribution.create_from_rounded_probability(masses, losses.infinite, 1e-4, True)
     theirs = gaussian.compose(coins)

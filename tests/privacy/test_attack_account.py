@@ -11,12 +11,10 @@ import pytest
 
 import reticent as rt
 from reticent.privacy import account, dp_event, rounds_within
-from reticent.privacy._coin import Coin
+from reticent.privacy._coins import Coin, many_coins
 from reticent.privacy._events import gdp
-from reticent.privacy._exposure import Exposure
-from reticent.privacy._gauss import hockey_stick
-from reticent.privacy._oblivious import switched
-from reticent.privacy._walk import walk
+from reticent.privacy._exposure import Exposure, switched
+from reticent.privacy._losses import hockey_stick
 
 
 def _convolved(low: float, high: float, count: int) -> np.ndarray:
@@ -44,7 +42,7 @@ def test_no_walk_is_below_direct_convolution(count: int, p: float) -> None:
             for epsilon in (0.0, 0.1, 1.0, 10.0, 50.0):
                 exact = float(law @ hockey_stick(mu, epsilon - place))
                 if exact > 1e-36:
-                    assert walk(Coin(p, eta), count).delta(mu, epsilon) >= exact * (1 - 1e-9)
+                    assert many_coins(Coin(p, eta), count).delta(mu, epsilon) >= exact * (1 - 1e-9)
 
 
 def test_the_switch_of_the_changed_batch_is_bounded_for_normal_laws() -> None:

@@ -6,8 +6,8 @@ from contract_rows import first_rows, one_row
 from test_contract import ALL, data_of, new, plan_of, same_state
 
 import reticent as rt
-from reticent._saving import pack_learner
 from reticent.journal import Reader
+from reticent.systems._saved import pack_learner
 
 
 @pytest.fixture(params=ALL, ids=lambda case: case.name)

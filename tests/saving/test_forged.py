@@ -9,9 +9,9 @@ import pytest
 from test_saving import away, forged, fresh, from_there
 
 import reticent as rt
-from reticent._saving import pack_learner, unpack_learner
-from reticent._saving._format import MARK, VERSION, body_of, maker, sealed
-from reticent._saving._standing import EPOCHS, FACE
+from reticent.learners import Learner
+from reticent.saving._format import MARK, VERSION, body_of, maker, sealed
+from reticent.systems._saved import pack_learner, unpack_learner
 
 REFUSED = "cannot be read by reticent"
 
@@ -133,12 +133,25 @@ def test_a_walk_outside_the_domain_is_refused(forgery, number):
         (["_walk", "done"], 29),
         (["_walk", "torn"], True),
         (["_walk"], None),
-        (["_now"], 3),
-        (["_past"], 3),
     ],
 )
 def test_what_cannot_be_is_refused(forgery, names, value):
     forgery.set(*names, value=value)
+    with pytest.raises(ValueError, match=REFUSED):
+        forgery.load()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("plan", 3), ("past", 3), ("number", 1), ("before", 5), ("length", 3), ("walk", None), ("_renewing", True)],
+)
+def test_epochs_that_cannot_be_are_refused(name, value):
+    plan = rt.Plan(rt.Interval(-1.0, 1.0), None, 1.0, beta=0.1, lam=30.0, p=0.05, phi=1.2, first_epoch=32)
+    learner = rt.PCOMW(plan, rt.Linear(), seed=1)
+    learner.observe_many(np.full((100, 1), 0.5))
+    forgery = Forgery(learner)
+    assert forgery.load().epoch == 2
+    forgery.set("_walk", name, value=value)
     with pytest.raises(ValueError, match=REFUSED):
         forgery.load()
 
@@ -155,7 +168,7 @@ def test_a_plan_that_was_changed_after_it_was_sealed_is_refused():
 
 
 def test_a_state_without_its_attributes_is_refused(forgery):
-    for name in (*FACE, *EPOCHS):
+    for name in Learner._parts:
         other = Forgery(private())
         other.state()[:] = [pair for pair in other.state() if pair[0] != name]
         with pytest.raises(ValueError, match=REFUSED):
@@ -182,11 +195,12 @@ def test_what_could_not_be_loaded_is_not_saved():
 
 
 @pytest.mark.parametrize(
-    ("body", "args"), [("_ball:Ball", [10**12, 1.0]), ("_simplex:Simplex", [10**9]), ("_experts:Experts", [10**9])]
+    ("body", "args"),
+    [("ball", [10**12, 1.0]), ("simplex", [10**9]), ("experts", [10**9]), ("domains._ball:Ball", [10**12, 1.0])],
 )
 def test_domains_larger_than_the_file_are_refused(body, args):
     with pytest.raises(ValueError, match=r"of \d+ dimensions is too large for this file"):
-        unpack_learner(forged([["domain", f"domains.{body}", {"$": 1}], ["tuple", args]]), "it")
+        unpack_learner(forged([["domain", body, {"$": 1}], ["tuple", args]]), "it")
 
 
 def test_arrays_do_not_share_their_bytes():
@@ -200,7 +214,7 @@ def test_too_little_memory_is_told(monkeypatch, forgery):
     def full(*_):
         raise MemoryError
 
-    monkeypatch.setattr("reticent._saving._format.Assembly", full)
+    monkeypatch.setattr("reticent.saving._format.Assembly", full)
     with pytest.raises(ValueError, match="it takes more memory than there is; "):
         forgery.load()
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import reticent as rt
-from reticent._saving import pack_learner, unpack_learner
-from reticent._saving._format import MARK, body_of, pack, sealed
 from reticent.learners import Learner
+from reticent.saving._format import MARK, body_of, pack, sealed
+from reticent.systems._saved import pack_learner, unpack_learner
 
 ROWS = np.random.default_rng(0).uniform(-0.7, 0.7, size=(300, 2))
 LABELS = np.where(ROWS[:, 0] > 0, 1.0, -1.0)
@@ -67,8 +67,8 @@ def test_other_files_are_refused(content, tmp_path):
 
 
 def test_a_newer_version_is_refused(data):
-    newer = b"".join(sealed([MARK, (2).to_bytes(8, "little"), data[len(MARK) + 8 : -32]]))
-    with pytest.raises(ValueError, match=r"version 2 of the format.*update reticent"):
+    newer = b"".join(sealed([MARK, (3).to_bytes(8, "little"), data[len(MARK) + 8 : -32]]))
+    with pytest.raises(ValueError, match=r"version 3 of the format.*update reticent"):
         unpack_learner(newer, "it")
 
 
@@ -263,7 +263,7 @@ def test_the_same_state_has_the_same_bytes(data):
 
 
 def test_a_folder_that_cannot_be_synced_is_told_apart_from_nothing_saved(tmp_path, monkeypatch):
-    from reticent._saving import _write
+    from reticent.saving import _write
 
     def failing(folder):
         raise OSError(5, "input/output error")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, scalar_dtypes
 
 import reticent as rt
-from reticent._saving._format import body_of, thing_of
+from reticent.saving._format import body_of, thing_of
 
 
 def again(thing):

@@ -9,11 +9,17 @@ from laws import ALPHA, chi_square
 from scipy import integrate
 
 from reticent.domains import Experts
-from reticent.learners._changes import Changes
-from reticent.learners._experts_leaders import _Gridded, _Perturbed, _Reflecting
-from reticent.learners._experts_walk import Dartboard
 from reticent.losses import Rows
-from reticent.planning._experts_leaders import ExpertsLazyLeaderPlan, LazyPerturbedPlan, PerturbedPlan
+from reticent.systems._decider import Changes
+from reticent.systems.experts._leaders import (
+    ExpertsLazyLeaderPlan,
+    LazyPerturbedPlan,
+    PerturbedPlan,
+    _Gridded,
+    _Perturbed,
+    _Reflecting,
+)
+from reticent.systems.experts._learner import Dartboard
 
 RUNS = 6_000
 TIMES = (1, 2, 4, 8)

@@ -6,12 +6,11 @@ from laws import ALPHA
 from scipy import stats
 
 from reticent import Absolute, Interval, Linear
-from reticent.learners import _flat, _l2p
-from reticent.learners._changes import Changes
-from reticent.learners._l2p import LazyToPrivate
-from reticent.learners._walk import Walk
-from reticent.planning._flat import FlatPlan
-from reticent.planning._l2p import LazyToPrivatePlan
+from reticent.systems._decider import Changes
+from reticent.systems._walk import Walk
+from reticent.systems.l2p import _flat, _l2p
+from reticent.systems.l2p._flat import FlatPlan
+from reticent.systems.l2p._l2p import LazyToPrivate, LazyToPrivatePlan
 
 ROUNDS, COUNT = 24, 1500
 TIMES = (2, 7, 24)

@@ -6,7 +6,7 @@ from laws import ALPHA, PARAMETERS, against, check, data, draws, law_on, log_law
 from scipy import stats
 
 import reticent as rt
-from reticent.domains._gauss import envelope, propose
+from reticent.domains._gaussian import envelope, propose
 
 CELLS = 700
 

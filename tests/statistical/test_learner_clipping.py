@@ -13,8 +13,7 @@ from laws import ALPHA, chi_square
 from scipy import special, stats
 
 import reticent as rt
-from reticent.planning._clipping import clipping
-from reticent.planning._switching import Switching, expected_switches, log_tail, variation
+from reticent.systems.pcomw._switching import Switching, clipping, expected_switches, log_tail, variation
 
 COINS = 600_000
 WIDE = rt.Interval(-40.0, 40.0)

@@ -6,26 +6,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import ratio
 from coin_settings import COINS
 from laws import ALPHA
 from scipy import stats
 
 import reticent as rt
 from reticent.gibbs import Gibbs
-from reticent.learners import _ratio
-from reticent.learners._changes import Changes
-from reticent.learners._coin import AuxiliaryCoin
-from reticent.learners._learner import NEVER
-from reticent.learners._linear_walk import LinearWalk
-from reticent.learners._walk import Walk
+from reticent.systems._decider import NEVER, Changes
+from reticent.systems._walk import Walk
+from reticent.systems.pcomw._walk import AuxiliaryCoin, LinearWalk
 
 ROUNDS = 6
+LEARNERS = {"auxiliary": rt.PCOMW, "ratio": ratio.RatioPCOMW}
 INTERVAL = rt.Interval(-1.0, 1.0)
 
 
 @pytest.fixture(autouse=True)
 def _quadrature_once(monkeypatch):
-    monkeypatch.setattr(_ratio, "quadrature", functools.cache(_ratio.quadrature))
+    monkeypatch.setattr(ratio, "quadrature", functools.cache(ratio.quadrature))
 
 
 def plan_for(domain, beta, rounds=ROUNDS, p=0.05, times=1.0, **values):
@@ -39,7 +38,7 @@ def transcripts(plan, loss, data, coin, runs, seed):
     switched = np.zeros((runs, ROUNDS + 1), int)
     points = np.empty((runs, ROUNDS + 1, plan.domain.dim))
     for i in range(runs):
-        learner = rt.PCOMW(plan, loss, rng, coin=coin)
+        learner = LEARNERS[coin](plan, loss, rng)
         trace = learner.observe_many(*data)
         switched[i, trace.switch_times] = 1
         points[i, :-1], points[i, -1] = trace.decisions(), trace.final
@@ -158,11 +157,11 @@ def test_budget_cuts_the_transcript_short(kind, coin):
     a, y = np.sign(rng.normal(size=(rounds, 1))), rng.uniform(-1, 1, rounds)
     data, loss = ((a,), rt.Linear()) if kind == "linear" else ((a, y), rt.Absolute())
     free = plan_for(INTERVAL, 0.1, rounds, p=0.02, batch=2)
-    whole = rt.PCOMW(free, loss, 9, coin=coin).observe_many(*data)
+    whole = LEARNERS[coin](free, loss, 9).observe_many(*data)
     times, decisions = whole.switch_times, whole.decisions()
     assert len(times) > 20
     for budget in (0, 1, 5, len(times) - 1, len(times), len(times) + 1):
-        learner = rt.PCOMW(replace(free, budget=budget), loss, 9, coin=coin)
+        learner = LEARNERS[coin](replace(free, budget=budget), loss, 9)
         trace = learner.observe_many(*data)
         assert trace.switch_times.tolist() == times[:budget].tolist()
         last = rounds if budget >= len(times) else times[budget]

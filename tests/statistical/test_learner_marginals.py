@@ -10,9 +10,9 @@ from scipy import stats
 
 import reticent as rt
 from reticent.gibbs import Gibbs
-from reticent.learners import _pcomw
-from reticent.learners._coin import AuxiliaryCoin
-from reticent.learners._walk import Walk
+from reticent.systems._walk import Walk
+from reticent.systems.pcomw import _learner
+from reticent.systems.pcomw._walk import AuxiliaryCoin
 
 ROUNDS = 60
 TIMES = (1, 2, 10, 60)
@@ -99,7 +99,7 @@ def marginals(plan, kind, count, seed=0, times=TIMES):
     return values
 
 
-def reusing(plan, loss, rng, coin, on_steep, length):
+def reusing(plan, loss, rng, on_steep, length):
     """A walk that takes the auxiliary draw of a coin for the new decision."""
 
     class Reusing(Walk):
@@ -127,13 +127,13 @@ class Blind(AuxiliaryCoin):
         return toss.forced or toss.level > 1 / self.phi
 
 
-def blind(plan, loss, rng, coin, on_steep, length):
+def blind(plan, loss, rng, on_steep, length):
     measure = Gibbs(plan.domain, loss, plan.beta, plan.lam, lipschitz=plan.lipschitz, distance=plan.distance)
     return Walk(plan, measure, rng, Blind(plan), length)
 
 
 def spoil(monkeypatch, how):
-    monkeypatch.setattr(_pcomw, "new_walk", {"reusing": reusing, "blind": blind}[how])
+    monkeypatch.setattr(_learner, "new_walk", {"reusing": reusing, "blind": blind}[how])
 
 
 LINE = {"count": 1500, "beta": 0.12}

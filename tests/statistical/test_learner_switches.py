@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from laws import ALPHA, chi_square
+from ratio import RatioPCOMW
 from scipy import stats
 
 import reticent as rt
-from reticent.learners._coin import AuxiliaryCoin
+from reticent.systems.pcomw._walk import AuxiliaryCoin
 
 INTERVAL, SQUARE = rt.Interval(-1.0, 1.0), rt.Box([-1.0, 0.0], [0.5, 1.0])
 LONG = 300_000
@@ -217,7 +218,7 @@ def test_looked_at_coins(p, phi):
         assert table(forced.astype(int), np.minimum(after, 4)) > ALPHA
 
 
-@pytest.mark.parametrize("coin", ["auxiliary", "ratio"])
+@pytest.mark.parametrize("coin", [rt.PCOMW, RatioPCOMW])
 @pytest.mark.parametrize("kind", ["linear", "absolute"])
 def test_extremes(kind, coin):
     rounds = 200
@@ -226,7 +227,7 @@ def test_extremes(kind, coin):
 
     def switches(batch=1, **values):
         plan = rt.Plan(INTERVAL, rounds, 1.0, beta=0.5, lam=1.0, batch=batch, **values)
-        learner = rt.PCOMW(plan, loss, 3, coin=coin)
+        learner = coin(plan, loss, 3)
         trace = learner.observe_many(*data)
         assert len(trace.switch_times) == learner.switches
         return learner.switches

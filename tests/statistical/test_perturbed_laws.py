@@ -8,12 +8,11 @@ from laws import ALPHA
 from scipy import stats
 
 import reticent as rt
-from reticent.learners import _perturbed_kernel
-from reticent.learners._changes import Changes
-from reticent.learners._lazy_leader import _Cells
-from reticent.learners._perturbed_walk import PerturbedWalk, ReflectedWalk
 from reticent.losses import Rows
-from reticent.planning._lazy_leader import LazyLeaderPlan
+from reticent.systems._decider import Changes
+from reticent.systems.lazy_leader._lazy_leader import LazyLeaderPlan, _Cells
+from reticent.systems.perturbed import _kernel
+from reticent.systems.perturbed._learner import PerturbedWalk, ReflectedWalk
 
 LAM, SIGMA, COUNT = 1.0, 4.0, 20_000
 LINE = (np.array([[0.7], [0.7], [-0.7], [0.7]]), np.array([0.3, -0.2, 0.1, 0.4]))
@@ -104,7 +103,7 @@ def test_without_the_determinant_the_law_is_another():
             for i in range(2):
                 H += np.outer(vectors[i], vectors[i])
                 b += offsets[i] * vectors[i]
-            _perturbed_kernel.minimise(body, 5, 0.0, LAM, vectors, offsets, 2, b, Z, x, H, free)
+            _kernel.minimise(body, 5, 0.0, LAM, vectors, offsets, 2, b, Z, x, H, free)
             for i in range(2, 4):
                 g = (vectors[i] @ x + offsets[i]) * vectors[i]
                 ratio = math.exp((2 * g @ Z - g @ g) / (2 * SIGMA**2))

@@ -12,8 +12,8 @@ from laws import ALPHA
 from scipy import stats
 
 import reticent as rt
-from reticent.learners._ftrl import DPFTRL, AgarwalSingh
-from reticent.planning._ftrl import FTRLPlan, TreeLeaderPlan
+from reticent.systems.ftrl._learner import DPFTRL, AgarwalSingh
+from reticent.systems.ftrl._plan import FTRLPlan, TreeLeaderPlan
 
 N, BATCH, SIGMA, LAM = 21, 2, 0.5, 100.0  # 21 = 10101 in binary
 WIDE = rt.Ball(500)  # the length of the noise, some 20, stays far below LAM: no decision is cut off

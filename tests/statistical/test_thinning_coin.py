@@ -6,8 +6,8 @@ from laws import ALPHA
 from scipy import stats
 
 import reticent as rt
+from reticent.gibbs._curved import survives
 from reticent.gibbs._kinked import _gaps_survive
-from reticent.gibbs._thinning import survives
 
 TOSSES = 20_000
 

@@ -5,10 +5,10 @@ import pytest
 
 import reticent as rt
 from reticent.gibbs._history import RowHistory
-from reticent.learners import _linear_walk
-from reticent.learners._inbox import Inbox
 from reticent.losses import Rows
-from reticent.planning._first_term import first_term
+from reticent.systems._inbox import Inbox
+from reticent.systems.pcomw import _kernels
+from reticent.systems.pcomw._regret import first_term
 
 rng = np.random.default_rng(5)
 N = 240
@@ -72,7 +72,7 @@ def test_huge_whole_numbers_are_refused_by_name():
 
 
 def test_an_interrupt_in_the_middle_of_taking_in_rounds_ends_a_learner(monkeypatch):
-    play, calls = _linear_walk._play, []
+    play, calls = _kernels.play_linear, []
 
     def interrupted(*args):
         calls.append(play(*args))
@@ -82,7 +82,7 @@ def test_an_interrupt_in_the_middle_of_taking_in_rounds_ends_a_learner(monkeypat
 
     private = plan(rt.Ball(2), 10_000, p=0.9, lam=1e9, epsilon=1.0, delta=1e-6)
     learner = rt.PCOMW(private, rt.Linear(), seed=1)
-    monkeypatch.setattr(_linear_walk, "_play", interrupted)
+    monkeypatch.setattr(_kernels, "play_linear", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learner.observe_many(np.full((9_000, 2), 0.1))
     monkeypatch.undo()

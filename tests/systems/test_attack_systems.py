@@ -8,10 +8,10 @@ import pytest
 
 import reticent as rt
 from reticent.planning import plan_flat, plan_newton
-from reticent.planning._flat import FlatPlan, flat_first
-from reticent.planning._l2p import LazyToPrivatePlan
-from reticent.planning._newton import NewtonPlan
-from reticent.planning._private_dartboard import PrivateDartboardPlan
+from reticent.systems.experts._dartboard import PrivateDartboardPlan
+from reticent.systems.l2p._flat import FlatPlan, flat_first
+from reticent.systems.l2p._l2p import LazyToPrivatePlan
+from reticent.systems.newton._newton import NewtonPlan
 
 LINE = rt.Interval(-1.0, 1.0)
 L2P = LazyToPrivatePlan(LINE, 400, 1.0, beta=0.3, lam=5.0, p=0.0, budget=400, batch=4, anchor="centre")

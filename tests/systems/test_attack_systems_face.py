@@ -9,11 +9,10 @@ import pytest
 from scipy.special import ndtr
 
 import reticent as rt
-from reticent.planning._approximate_leader import ApproximateLeaderPlan, plan_approximate_leader
-from reticent.planning._ftrl import FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
-from reticent.planning._ftrl_regret import Regret
-from reticent.planning._implicit import ImplicitPlan, plan_implicit
-from reticent.planning._noise import Buffers, Tree
+from reticent.systems.approximate_leader._approximate_leader import ApproximateLeaderPlan, plan_approximate_leader
+from reticent.systems.ftrl._noise import Buffers, Tree
+from reticent.systems.ftrl._plan import FTRLPlan, LeaderRegret, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
+from reticent.systems.implicit._implicit import ImplicitPlan, plan_implicit
 
 BALL = rt.Ball(2)
 ROWS = np.tile([0.6, 0.8], (50, 1))
@@ -89,9 +88,9 @@ def test_tree_batches_are_near_the_best_of_all():
     law = Tree(True)
     unit = plan.sigma / law.sensitivity(T // plan.batch)
     best = min(
-        Regret.of(ball, T, 1.0, batch=b, noise=law, sigma=unit * law.sensitivity(max(T // b, 1)), topped=True).best(
-            True
-        )[1]
+        LeaderRegret.of(
+            ball, T, 1.0, batch=b, noise=law, sigma=unit * law.sensitivity(max(T // b, 1)), topped=True
+        ).best(True)[1]
         for b in range(1, T + 2)
     )
     assert plan.regret_bound <= 1.01 * best

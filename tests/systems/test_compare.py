@@ -4,7 +4,7 @@ import pytest
 
 import reticent as rt
 from reticent.planning import SystemPlan
-from reticent.planning._systems import SYSTEMS
+from reticent.systems._choice import SYSTEMS
 
 PRIVATE = {"epsilon": 1.0, "delta": 1e-6}
 

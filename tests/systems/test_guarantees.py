@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reticent as rt
-from reticent.planning._regret import regret_bound
+from reticent.systems.pcomw._regret import regret_bound
 
 T = 2400
 SEEDS = (1, 2, 3)

@@ -79,7 +79,7 @@ def test_every_round_and_coin_once_or_refused(name, waiting):
         learner.observe_many(*rest)
         went_on += 1
         assert learner.rounds == N
-        assert learner._done() == N
+        assert learner._walk.done == N
         if plan.p == 1.0 and plan.horizon is not None:
             assert learner._walk.spent == N // plan.batch  # a coin is a switch, and draws once
     assert went_on

@@ -2,6 +2,6 @@
 
 import sys
 
-from reticent.cli import main
+from reticent.cli._main import main
 
 sys.exit(main())

@@ -12,8 +12,8 @@ from reticent.cli._options import GOAL, PROBLEM, WORK, number
 from reticent.cli._specs import DOMAINS, LONGEST, count_of, domain_of
 
 if TYPE_CHECKING:
-    from reticent._check import Array
-    from reticent.planning._goal import AnyPlan
+    from reticent._core._check import Array
+    from reticent.planning import BasePlan
 
 VIOLATED = 1
 MOST = 100_000_000  # runs: beyond this their scores fill the memory, and no bound gets better by more
@@ -52,10 +52,10 @@ def audit(
 
     Prints a lower bound on its true epsilon beside the certificate. Exit code 1 if the bound is above it.
     """
+    from reticent import audit
     from reticent.cli._goal import answer, goal_of
     from reticent.cli._show import busy, print_json
     from reticent.losses import Linear
-    from reticent.privacy import audit as hold
 
     count = count_of(runs, "runs", least=100, most=MOST)
     workers = options.workers(jobs)
@@ -71,7 +71,7 @@ def audit(
     )
     with busy("planning"):
         plan = answer(goal, system)
-    found = hold(
+    found = audit.audit(
         plan,
         Linear(),
         *neighbours(plan),
@@ -92,7 +92,7 @@ def audit(
     return VIOLATED if found.violated else 0
 
 
-def neighbours(plan: AnyPlan) -> tuple[Array, Array]:
+def neighbours(plan: BasePlan) -> tuple[Array, Array]:
     """Return two streams of gradients that differ in the first round as far as they may.
 
     For P-COMW the worst that is known; for other systems a first gradient against its opposite (or none), then silence.
@@ -105,11 +105,12 @@ def neighbours(plan: AnyPlan) -> tuple[Array, Array]:
     """
     import numpy as np
 
+    from reticent.audit import worst_case
     from reticent.planning import Plan
-    from reticent.privacy import worst_case
 
     if isinstance(plan, Plan):
         return worst_case(plan)
+    assert plan.horizon is not None  # plans without an end are P-COMW's alone
     stream, neighbour = np.zeros((2, plan.horizon, plan.domain.dim))
     if plan.domain.finite:  # the losses of two experts, exchanged
         stream[0, 0] = plan.lipschitz

@@ -84,10 +84,8 @@ def compare(
 
     Regret, losses and accuracy are computed from the data: they are not private, and neither is this comparison.
     """
-    from reticent.cli._compare_source import Columns, ground_of
-    from reticent.cli._contest import describe, enter, facts, show, study_of
-    from reticent.cli._outputs import check_outputs
-    from reticent.cli._show import busy, out, print_json, say
+    from reticent.cli._contest import Columns, describe, enter, facts, ground_of, show, study_of
+    from reticent.cli._show import busy, check_outputs, out, print_json, say
     from reticent.lab import hindsight
 
     check_outputs(stream, save=save, report=report, picture=picture)

@@ -1,33 +1,141 @@
-"""What a comparison is made of: who takes part, the table of results, and where P-COMW loses."""
+"""What a comparison is made of: what it reads, who takes part, the table of results, and where P-COMW loses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reticent.cli._goal import LAZY, PCOMW, exact, goal_of
+from reticent._core import _names
+from reticent.cli._goal import exact, goal_of
+from reticent.cli._run_source import check_stream, columns_of, flows, is_file, limits_of
 
 if TYPE_CHECKING:
-    from reticent.cli._compare_source import Ground
+    from reticent.cli._run_source import FileSource
     from reticent.lab import Best, Study
     from reticent.lab._compare import Contest, Entry
+    from reticent.lab.files import Layout
     from reticent.lab.pictures._groups import Spread
     from reticent.lab.streams import Stream
     from reticent.planning import Goal
 
+
+@dataclass(frozen=True)
+class Columns:
+    """The options about columns, as they were typed."""
+
+    features: str
+    target: str | None
+    intercept: bool
+    bounds: str
+    positive: str | None
+    separator: str
+    no_header: bool
+
+    def layout(self) -> Layout:
+        """Return what makes a round."""
+        from reticent.lab.files import Layout
+
+        return Layout(columns_of(self.features), self.target, self.intercept, limits_of(self.bounds), self.positive)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over the rounds of a file, from any process."""
+
+    path: str
+    columns: Columns
+    loss: str
+    skip: bool
+
+    def __call__(self) -> Iterator[tuple[Any, ...]]:
+        """Go through the file, from its first row on."""
+        from contextlib import closing
+
+        from reticent.cli._specs import loss_of
+
+        with closing(_open(self.path, self.columns, self.skip)) as source:
+            source.bind(loss_of(self.loss))
+            for piece in source.again():
+                yield piece.block
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A stream to compare on, what has to be known of it, and how many of its rounds are scaled down."""
+
+    stream: Stream
+    notes: tuple[str, ...] = ()
+    steep: int = 0
+
+
+def ground_of(
+    source: str,
+    columns: Columns,
+    bad_rows: str,
+    loss: str | None,
+    domain: str | None,
+    lipschitz: float | None,
+    rounds: int | None,
+    private: bool,
+) -> Ground:
+    """Return the stream to compare on: its first `rounds` rounds, or all."""
+    from contextlib import closing
+
+    from reticent.cli._run_source import SKIPPING, file_problem, left_out, scaled_down, stream_problem
+    from reticent.cli._specs import choice_of
+    from reticent.lab.files import Layout
+
+    skip = choice_of("bad-rows", bad_rows, ("stop", "skip")) == "skip"
+    if not is_file(source):
+        check_stream(source)
+        if columns.layout() != Layout():
+            raise ValueError(f"a named stream has its own columns; leave the options of columns out for {source!r}")
+        if domain is not None or lipschitz is not None:
+            raise ValueError(f"{source} has its own domain and slope; leave --domain and --lipschitz out")
+        stream = stream_problem(source, domain, loss, lipschitz).stream(None)
+        return Ground(stream if rounds is None else stream.head(rounds))
+    if flows(source):
+        raise ValueError(f"a comparison reads its rounds many times, and {source!r} can be read once; give a file")
+    with closing(_open(source, columns, skip)) as file:
+        problem = file_problem(file, domain, loss, lipschitz)
+        assert loss is not None  # file_problem refuses a file without one
+        # Bad rows are known only after a look at all of them.
+        count, bad = _counted(file, rounds) if skip else (file.count(), 0)
+        if count == 0:
+            raise ValueError(f"{source} has no rows to compare on")
+        if rounds is not None and rounds > count:
+            raise ValueError(f"rounds must be at most {count:,}, all that {source} has, got {rounds:,}")
+        stream = replace(problem.stream(rounds or count), pieces=Pass(source, columns, loss, skip))
+    steep = 0 if problem.certain else sum(int(problem.steep(block)[0].sum()) for block in stream.blocks())
+    notes = problem.notes + ([SKIPPING] if skip and private else []) + left_out(bad)
+    return Ground(stream, (*notes, *scaled_down(steep, stream.rounds, stream.lipschitz)), steep)
+
+
+def _counted(file: FileSource, most: int | None) -> tuple[int, int]:
+    """Return the number of good rows, and of the bad ones up to the end of the first `most`."""
+    count = bad = 0
+    for piece in file.again():
+        if most is None or count < most:
+            bad = int(piece.bad[len(piece) if most is None else min(len(piece), most - count)])
+        count += len(piece)
+    return count, bad
+
+
+def _open(path: str, columns: Columns, skip: bool) -> FileSource:
+    from reticent.cli._run_source import FileSource
+
+    return FileSource(path, columns.layout(), columns.separator, not columns.no_header, skip)
+
+
+# What a comparison is made of: who takes part, the table of results, and where P-COMW loses.
+
 USUAL_PRIVATE = (
-    PCOMW,
-    "lazy-to-private (L2P)",
-    "objective perturbation (Agarwal et al.)",
-    "DP-FTRL",
-    "DP-FTRL, linear losses",
-    "DP-FTRL, tree noise",
-    "private shrinking dartboard",
+    *(_names.PCOMW, _names.L2P, _names.OBJECTIVE, _names.DP_FTRL, _names.DP_FTRL_LINEAR, _names.DP_FTRL_TREE),
+    _names.PRIVATE_DARTBOARD,
 )
-USUAL_LAZY = (LAZY, "lazy perturbed leader (Sherman, Koren)", "follow the lazy leader (FLL)", "shrinking dartboard")
+USUAL_LAZY = (_names.PCOMW_LAZY, _names.SHERMAN_KOREN, _names.FLL, _names.DARTBOARD)
 Refusal = tuple[str, str, str]  # a system, why it does not take part, and the goal it was asked for
-DESCENT, HEDGE = "online gradient descent", "multiplicative weights (Hedge)"
 
 
 @dataclass(frozen=True)
@@ -65,7 +173,7 @@ def enter(
     """Plan with every system that is asked for, for every goal; keep reasons where one does not apply."""
     from reticent.lab._compare import Entry
     from reticent.planning import NotApplicable
-    from reticent.planning._systems import SYSTEMS
+    from reticent.systems._choice import SYSTEMS
 
     stream = ground.stream
     by_name = {system.name: system for system in SYSTEMS}
@@ -95,8 +203,8 @@ def enter(
     if refusals and not entries:
         reasons = "; ".join(dict.fromkeys(f"{name} {reason}" for name, reason, _ in refusals))
         raise ValueError(f"none of the systems asked for can run: {reasons}; `reticent plan --all` shows which can")
-    base = HEDGE if stream.domain.finite else DESCENT
-    for most in (*(switches if base == DESCENT else ()), None):
+    base = _names.HEDGE if stream.domain.finite else _names.DESCENT
+    for most in (*(switches if base == _names.DESCENT else ()), None):
         plan = by_name[base].answer(goal_of(*size, max_switches=most))
         entries.append(Entry(base, plan, "" if most is None else f"{most:,} switches"))
     return Field(ground, epsilons, delta, switches, entries, refusals)
@@ -104,17 +212,17 @@ def enter(
 
 def _wanted(goal: Goal, systems: str) -> Iterator[str]:
     """Yield the names of the systems to ask for a goal, each once."""
-    from reticent.planning._systems import SYSTEMS
+    from reticent.systems._choice import SYSTEMS
 
     if systems == "usual":
         yield from USUAL_PRIVATE if goal.epsilon is not None else USUAL_LAZY
     elif systems == "all":
         private, finite = goal.epsilon is not None, goal.domain.finite
         fits = [one for one in SYSTEMS if one.experts == finite and one.private == private and (private or one.lazy)]
-        yield from (one.name for one in fits if one.name != DESCENT)
+        yield from (one.name for one in fits if one.name != _names.DESCENT)
     else:
         names = dict.fromkeys(exact(goal, part) for part in systems.split(","))
-        yield from (name for name in names if name != DESCENT)  # it takes part anyway
+        yield from (name for name in names if name != _names.DESCENT)  # it takes part anyway
 
 
 def label(goal: Goal) -> str:
@@ -236,7 +344,7 @@ def describe(field: Field, contest: Contest) -> list[str]:
     lines = []
     for goal in dict.fromkeys(row.label for row in found if row.label):
         among = [row for row in found if row.label == goal and (row.private or not field.epsilons)]
-        mine = next((row for row in among if row.system in (PCOMW, LAZY)), None)
+        mine = next((row for row in among if row.system in (_names.PCOMW, _names.PCOMW_LAZY)), None)
         if mine is not None:
             lines.append(_verdict(goal, mine, [row for row in among if row is not mine]))
     lines += [f"{one['system']} did not run: {one['reason']}." for one in all_refusals(field, contest)]

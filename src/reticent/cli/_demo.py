@@ -26,8 +26,7 @@ def demo(
     json: options.Json = False,
 ) -> None:
     """Run lazy and private learners on real data: a table, a picture and reports."""
-    from reticent.cli._outputs import check_folder
-    from reticent.cli._show import busy, print_json, progress, say
+    from reticent.cli._show import busy, check_folder, print_json, progress, say
     from reticent.cli._specs import count_of
     from reticent.lab import demo as shown
     from reticent.lab import pictures

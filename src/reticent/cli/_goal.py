@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from reticent._core._names import PCOMW, PCOMW_LAZY
 from reticent.cli._specs import system_of
 
 if TYPE_CHECKING:
-    from reticent.planning import Comparison, Goal
-    from reticent.planning._goal import AnyPlan
+    from reticent.planning import BasePlan, Comparison, Goal
 
-PCOMW = "P-COMW"
-LAZY = "P-COMW, lazy"
 BEST = "best"
 _HIDDEN = ("domain", "source", "remarks", "recipe", "seal")
 
@@ -27,8 +25,8 @@ def goal_of(domain: Any, horizon: int, lipschitz: float, loss: Any, **wanted: An
     ValueError: epsilon must be greater than 0, got 0.0
     """
     from reticent.planning import Goal
-    from reticent.planning._compare import checked
-    from reticent.planning._target import check_claim
+    from reticent.systems._checks import check_claim
+    from reticent.systems._choice import checked
 
     goal = checked(Goal(domain, horizon, lipschitz, loss, **wanted))
     if goal.epsilon is not None and goal.delta is not None:
@@ -44,7 +42,7 @@ def compared(goal: Goal) -> Comparison:
     return compare_plans(**wanted)
 
 
-def answer(goal: Goal, system: str) -> AnyPlan:
+def answer(goal: Goal, system: str) -> BasePlan:
     """Return the plan of the system of this name ("best": the lowest certificate), or say why there is none.
 
     "P-COMW" is the private or the lazy planner, as the goal asks.
@@ -55,7 +53,7 @@ def answer(goal: Goal, system: str) -> AnyPlan:
     10
     """
     from reticent.planning import NotApplicable
-    from reticent.planning._systems import SYSTEMS
+    from reticent.systems._choice import SYSTEMS
 
     if system == BEST:
         return compared(goal).best
@@ -70,14 +68,14 @@ def answer(goal: Goal, system: str) -> AnyPlan:
 def exact(goal: Goal, system: str) -> str:
     """Return the exact name of a system; P-COMW goes by another where privacy is not asked for."""
     name = system_of(system)
-    return LAZY if name == PCOMW and goal.epsilon is None else name
+    return PCOMW_LAZY if name == PCOMW and goal.epsilon is None else name
 
 
-def planned(wanted: dict[str, Any], system: str, hard: bool) -> AnyPlan:
+def planned(wanted: dict[str, Any], system: str, hard: bool) -> BasePlan:
     """Return the plan of one system; P-COMW's planners do more than the goals that all systems share."""
     from reticent.planning import plan_lazy, plan_private
 
-    if system != BEST and system_of(system) in (PCOMW, LAZY):
+    if system != BEST and system_of(system) in (PCOMW, PCOMW_LAZY):
         size = wanted["domain"], wanted["horizon"], wanted["lipschitz"]
         # With privacy the cap never breaks anyway.
         privacy = {name: wanted[name] for name in ("epsilon", "delta", "neighbors", "adversary", "max_switches")}
@@ -97,7 +95,7 @@ def planned(wanted: dict[str, Any], system: str, hard: bool) -> AnyPlan:
     return found
 
 
-def parameters(plan: AnyPlan) -> dict[str, Any]:
+def parameters(plan: BasePlan) -> dict[str, Any]:
     """Return the parameters of a plan by name.
 
     >>> from reticent.domains import Ball
@@ -105,4 +103,4 @@ def parameters(plan: AnyPlan) -> dict[str, Any]:
     >>> sorted(parameters(plan_descent(Ball(2), 100, 1.0)))[:3]
     ['batch', 'delta', 'epsilon']
     """
-    return {one.name: getattr(plan, one.name) for one in fields(plan) if one.name not in _HIDDEN}
+    return {one.name: getattr(plan, one.name) for one in fields(cast(Any, plan)) if one.name not in _HIDDEN}

@@ -111,8 +111,8 @@ def export(
 
     Of a private learner the decisions and their times may be published; everything else in a journal is secret.
     """
-    from reticent._saving._write import write_file
     from reticent.journal import Reader
+    from reticent.saving._write import write_file
 
     with Reader(path) as reader:
         if output is None:

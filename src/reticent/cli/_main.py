@@ -7,8 +7,7 @@ import os
 import sys
 from typing import Any
 
-from reticent._errors import WorkLimitError
-from reticent._extras import MissingExtra, need
+from reticent._core._errors import MissingExtra, WorkLimitError, need
 from reticent.cli._show import mute, say
 
 _WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

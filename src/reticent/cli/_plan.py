@@ -13,8 +13,7 @@ from reticent.cli._options import GOAL, OUTPUT, PROBLEM
 from reticent.cli._specs import DOMAINS, LOSSES, count_of, domain_of, horizon_of, loss_of
 
 if TYPE_CHECKING:
-    from reticent.planning import Comparison, Goal
-    from reticent.planning._goal import AnyPlan
+    from reticent.planning import BasePlan, Comparison, Goal
 
 EXAMPLES = options.examples(
     "reticent plan --domain ball:10 --horizon 1e6 --epsilon 1 --delta 1e-6",
@@ -137,7 +136,7 @@ def _asked(goal: Goal) -> str:
     return ", ".join(parts) or "neither private nor lazy"
 
 
-def _certificate(plan: AnyPlan) -> dict[str, Any]:
+def _certificate(plan: BasePlan) -> dict[str, Any]:
     """Return a plan for machines: parameters, certificate and the words that go with it."""
     from reticent.cli._goal import parameters
     from reticent.lab import plan_facts

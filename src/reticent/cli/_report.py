@@ -24,8 +24,7 @@ def report(
     json: options.Json = False,
 ) -> None:
     """Write one self-contained HTML file: goal, certificate in plain words, pictures, tables, how to repeat it."""
-    from reticent.cli._outputs import check_outputs
-    from reticent.cli._show import print_json, say
+    from reticent.cli._show import check_outputs, print_json, say
     from reticent.lab import Study
     from reticent.lab.report import write_report
 

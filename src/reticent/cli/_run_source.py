@@ -6,19 +6,147 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.cli._run_piece import Piece
-from reticent.cli._run_steep import CLIP, SKIP, sifted
-
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from reticent.domains import Domain
     from reticent.lab.files import Layout, Part, Rounds, Table
     from reticent.lab.streams import Stream
     from reticent.losses import Loss
+
+
+STDIN = "-"
+
+
+def is_file(source: str) -> bool:
+    """Say whether a source is a file: one that is there, or a name that looks like one."""
+    looks = os.sep in source or source.lower().endswith((".csv", ".gz", ".tsv", ".txt", ".parquet", ".pq"))
+    return source == STDIN or os.path.exists(source) or looks
+
+
+def check_stream(source: str) -> None:
+    """Refuse a name that is neither a file nor a stream.
+
+    >>> check_stream("shuttel")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: neither a file nor a stream is called 'shuttel'; did you mean shuttle? there are ...
+    """
+    from reticent.lab.streams import names
+    from reticent.lab.streams._stream import nearest
+
+    name = source.partition(":")[0].strip()
+    if name not in names():
+        raise ValueError(f"neither a file nor a stream is called {name!r}{nearest(name, dict.fromkeys(names()))}")
+
+
+def flows(source: str) -> bool:
+    """Say whether a source is standard input or a named pipe, which can be read once."""
+    return source == STDIN or (os.path.exists(source) and not os.path.isfile(source))
+
+
+def columns_of(text: str) -> tuple[str, ...]:
+    """Return the columns of a text such as "age,income"."""
+    parts = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
+    if not all(parts):
+        raise ValueError(f"features must be columns with commas between them, such as age,income, got {text!r}")
+    return parts
+
+
+def limits_of(text: str) -> dict[str, tuple[float, float]]:
+    """Return the bounds of a text such as "age=0:120,income=0:1e6"."""
+    found = {}
+    for part in text.split(",") if text.strip() else ():
+        name, equals, limits = part.rpartition("=")
+        low, colon, high = limits.partition(":")
+        column = name.strip()
+        try:
+            if not (equals and colon and column):
+                raise ValueError
+            limit = float(low), float(high)
+        except ValueError:
+            raise ValueError(
+                f"bounds must be COLUMN=LOW:HIGH with commas between them, such as age=0:120, got {part!r}"
+            ) from None
+        if column in found:
+            raise ValueError(f"bounds must be given once for a column, got {column!r} twice in {text!r}; leave one out")
+        found[column] = limit
+    return found
+
+
+# Some rounds on their way to a learner, and what was passed over before each of them.
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rounds, as `observe_many` takes them, and where each stands in its source.
+
+    Before round i there are `bad[i]` bad rows that were left out and `steep[i]` rounds that were too steep, from the
+    first row of the source on; the last entry of both is for the round that comes next.
+
+    >>> piece = Piece((np.arange(4.0),), lambda i: f"line {i + 2}", np.zeros(5, dtype=int), np.array([0, 0, 1, 1, 2]))
+    >>> less = piece.only(np.array([0, 2]))
+    >>> less.block[0].tolist(), less.where(1), less.steep.tolist()
+    ([0.0, 2.0], 'line 4', [0, 1, 2])
+    """
+
+    block: tuple[Any, ...]
+    where: Callable[[int], str]
+    bad: NDArray[np.int64]
+    steep: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Return the number of rounds."""
+        return len(self.block[0])
+
+    def first(self, count: int) -> Piece:
+        """Return the first rounds."""
+        if count == len(self):
+            return self
+        block = tuple(part[:count] for part in self.block)
+        return Piece(block, self.where, self.bad[: count + 1], self.steep[: count + 1])
+
+    def only(self, places: NDArray[np.int64]) -> Piece:
+        """Return the rounds at these places, which are in order."""
+        block, ends = tuple(part[places] for part in self.block), np.append(places, len(self))
+        return Piece(block, lambda i: self.where(int(places[i])), self.bad[ends], self.steep[ends])
+
+
+# Which rows of a source are rounds: those that are too steep are counted, left out, or end it.
+
+CLIP, SKIP, STOP = "clip", "skip", "stop"
+"""What happens to a round that is too steep: the learner scales it down, it is left out, or the run ends there."""
+
+
+def sifted(
+    pieces: Generator[Piece, None, None], measure: Callable[..., tuple[Any, Any]], limit: float, policy: str
+) -> Generator[Piece, None, None]:
+    """Give the rounds that a learner takes; `measure` says of a block which are too steep, and how steep each is."""
+    seen = 0
+    with closing(pieces):
+        for piece in pieces:
+            steep, constants = measure(piece.block)
+            counted = replace(piece, steep=seen + np.append(0, np.cumsum(steep)))
+            seen = int(counted.steep[-1])
+            if policy == CLIP or not steep.any():
+                yield counted
+            elif policy == SKIP:
+                yield counted.only(np.flatnonzero(~steep))
+            else:
+                first = int(np.argmax(steep))
+                yield counted.first(first)
+                raise ValueError(
+                    f"{piece.where(first)}: the round has Lipschitz constant {constants[first]:.6g}, above the limit "
+                    f"{limit:.6g}; give a larger --lipschitz, --on-steep clip to scale such rounds down, or --bad-rows "
+                    "skip"
+                )
+
+
+# What `reticent run` reads: a file, standard input or a named stream, as one problem with blocks of rounds.
 
 
 _MOST = 65536  # rounds of a piece where nobody says otherwise

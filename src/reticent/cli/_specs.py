@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
+from reticent._core._names import NICKS
+
 if TYPE_CHECKING:
     from reticent.domains import Domain
     from reticent.losses import Loss
@@ -125,7 +127,7 @@ def counts_of(text: str, name: str = "counts") -> tuple[int, ...]:
 
 def system_names() -> tuple[str, ...]:
     """Return the names of all systems, as tables have them."""
-    from reticent.planning._systems import SYSTEMS
+    from reticent.systems._choice import SYSTEMS
 
     return tuple(system.name for system in SYSTEMS)
 
@@ -141,7 +143,7 @@ def system_of(text: str, among: Sequence[str] | None = None) -> str:
     names = system_names() if among is None else tuple(among)
     wanted = _bare(text)
     for name in names:
-        if wanted == _bare(name) or _SHORT.get(wanted) == name:
+        if wanted == _bare(name) or NICKS.get(wanted) == name:
             return name
     found = [name for name in names if wanted and _bare(name).startswith(wanted)]
     found = found or [name for name in names if wanted and wanted in _bare(name)]
@@ -149,23 +151,8 @@ def system_of(text: str, among: Sequence[str] | None = None) -> str:
         return found[0]
     if found:
         raise ValueError(f"system must be the name of one system, got {text!r}, which may be {_listed(found)}")
-    near = _nearest(wanted, {_bare(name): name for name in names} | _SHORT)
+    near = _nearest(wanted, {_bare(name): name for name in names} | NICKS)
     raise ValueError(f"system must be one of {_listed(names)}, got {text!r}{near}")
-
-
-_SHORT = {
-    "ogd": "online gradient descent",
-    "ons": "online Newton step",
-    "l2p": "lazy-to-private (L2P)",
-    "fll": "follow the lazy leader (FLL)",
-    "fpl": "follow the perturbed leader (FPL)",
-    "hedge": "multiplicative weights (Hedge)",
-    "shermankoren": "lazy perturbed leader (Sherman, Koren)",
-    "tree": "DP-FTRL, tree noise",
-    "dpftrltree": "DP-FTRL, tree noise",
-    "dpftrllinear": "DP-FTRL, linear losses",
-    "pcomwlazy": "P-COMW, lazy",
-}
 
 
 def choice_of(name: str, text: str, allowed: Sequence[str]) -> str:

@@ -41,7 +41,7 @@ def _one(name: str, json: bool) -> None:
     from reticent.cli._show import print_json
     from reticent.lab import stream_facts
     from reticent.lab.streams import get
-    from reticent.planning._table import labelled
+    from reticent.systems._words import labelled
 
     facts = stream_facts(get(name))
     if json:

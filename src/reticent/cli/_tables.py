@@ -48,9 +48,8 @@ def tables(
 
     Every finished piece is kept: after Ctrl-C the same command goes on where it stopped.
     """
-    from reticent._extras import need
-    from reticent.cli._outputs import check_folder
-    from reticent.cli._show import print_json, say
+    from reticent._core._errors import need
+    from reticent.cli._show import check_folder, print_json, say
 
     sections = _sections(only)
     workers = options.workers(jobs)

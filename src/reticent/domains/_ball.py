@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reticent._check import Array, integer, positive, vector
-from reticent.domains._base import Domain
-from reticent.domains._body import Body, ball_body, length
+from reticent._core._check import Array, integer, positive, vector
+from reticent._core._tags import saved
+from reticent.domains._base import Body, Domain, ball_body, length
 from reticent.domains._log_integral import log_ball_integral
 
 
+@saved("ball")
 class Ball(Domain):
     """The points within `radius` of `center`, which is the origin unless given.
 

@@ -1,20 +1,179 @@
-"""The interface that every convex body offers."""
+"""The interface that every convex body offers, and the body as samplers see it: full-dimensional, its centre at 0."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
-from reticent._check import Array, integer, matrix, positive, vector
-from reticent._errors import WorkLimitError
-from reticent._norms import norms
-from reticent._random import Seed, generator
-from reticent.domains._body import Body, read_only
+from reticent._core._check import Array, integer, matrix, norms, positive, vector
+from reticent._core._errors import WorkLimitError
+from reticent._core._random import Seed, generator
 
 
+class Body(NamedTuple):
+    """A ball of radius `radius` around 0, or else the points `u` with `A @ u <= b`; compiled kernels take it as it is.
+
+    All arrays are C-contiguous and read-only; `A` has rows of length 1, in a `box` with one entry each; those after
+    the first `rows` are implied by them. `lo` and `hi` bound the body coordinate by coordinate. `suffix[c, k]` is a
+    lower bound of `A[c, k+1:] @ u[k+1:]` over it.
+
+    >>> from reticent.domains import Interval
+    >>> Interval(0.0, 4.0).body.b
+    array([2., 2.])
+    """
+
+    ball: bool
+    box: bool
+    rows: int
+    dim: int
+    radius: float
+    A: Array
+    b: Array
+    lo: Array
+    hi: Array
+    suffix: Array
+
+
+class BallBody(Body):
+    """A body with `ball` true, as a type of its own: kernels are compiled for it apart."""
+
+    __slots__ = ()
+
+
+def read_only(values: Array) -> Array:
+    """Return a C-contiguous copy of `values` that refuses writing, with every -0.0 made 0.0.
+
+    >>> read_only(np.array([-0.0])).flags.writeable
+    False
+    """
+    copy = np.ascontiguousarray(np.array(values, dtype=np.float64) + 0.0)
+    copy.setflags(write=False)
+    return copy
+
+
+def length(v: Array) -> float:
+    """Return the Euclidean length of `v`, without overflow or underflow of the squares.
+
+    >>> length(np.array([3.0, 4.0]))
+    5.0
+    """
+    top = float(np.abs(v).max())
+    if top == 0:
+        return 0.0
+    scale = math.ldexp(1.0, math.frexp(top)[1] - 1)  # a power of two: dividing by it rounds nothing
+    return scale * float(np.linalg.norm(v / scale))
+
+
+def box_body(half: Array, radius: float) -> Body:
+    """Return the box of half-widths `half` around 0.
+
+    >>> box_body(np.array([1.0, 2.0]), 5.0**0.5).suffix[:, 0]
+    array([ 0., -2.,  0., -2.])
+    """
+    dim = half.size
+    eye = np.eye(dim)
+    # u_c is part of the tail after k exactly where c > k; the least of +u_c and of -u_c is -half_c.
+    tail = -np.tril(np.ones((dim, dim)), -1) * half[:, None]
+    return Body(
+        ball=False,
+        box=True,
+        rows=2 * dim,
+        dim=dim,
+        radius=radius,
+        A=read_only(np.vstack([eye, -eye])),
+        b=read_only(np.concatenate([half, half])),
+        lo=read_only(-half),
+        hi=read_only(half),
+        suffix=read_only(np.vstack([tail, tail])),
+    )
+
+
+def ball_body(dim: int, radius: float) -> Body:
+    """Return the ball of dimension `dim` around 0; in one dimension that is a box.
+
+    >>> ball_body(2, 1.0).ball, ball_body(1, 1.0).ball
+    (True, False)
+    """
+    if dim == 1:
+        return box_body(np.array([radius]), radius)
+    return BallBody(
+        ball=True,
+        box=False,
+        rows=0,
+        dim=dim,
+        radius=radius,
+        A=read_only(np.zeros((0, dim))),
+        b=read_only(np.zeros(0)),
+        lo=read_only(np.full(dim, -radius)),
+        hi=read_only(np.full(dim, radius)),
+        suffix=read_only(np.zeros((0, dim))),
+    )
+
+
+# Implied rows that bound a polytope's shadows on its leading coordinates, for drawing coordinate after coordinate.
+
+_MOST_ROWS = 600  # more rows cost more per proposal than tighter slices save
+
+
+def shadow_rows(vertices: Array, slack: float) -> tuple[Array, Array]:
+    """Return rows and levels, implied by the hull of `vertices`, that describe its shadows on the first k coordinates.
+
+    Each level is raised by `slack`, so that rounding never cuts the body. Shadows with very many facets are left out;
+    the first coordinate's range is always there.
+
+    >>> rows, levels = shadow_rows(np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), 0.0)
+    >>> rows[:, 0], levels
+    (array([ 1., -1.]), array([2., 0.]))
+    """
+    dim = vertices.shape[1]
+    rows: list[Array] = []
+    levels: list[Array] = []
+    for k in range(1, dim):
+        shadow = vertices[:, :k]
+        if k == 1:
+            facets = np.array([[1.0, -shadow.max()], [-1.0, shadow.min()]])
+        else:
+            try:
+                facets = scipy.spatial.ConvexHull(shadow).equations
+            except scipy.spatial.QhullError:
+                continue
+            _, first = np.unique(np.round(facets / np.abs(facets).max(), 10), axis=0, return_index=True)
+            facets = facets[first]
+        if sum(map(len, rows)) + len(facets) > _MOST_ROWS:
+            continue
+        # The level is the largest value at a vertex, whatever rounding the hull went through.
+        rows.append(np.pad(facets[:, :-1], ((0, 0), (0, dim - k))))
+        levels.append((shadow @ facets[:, :-1].T).max(axis=0) + slack)
+    if not rows:
+        return np.zeros((0, dim)), np.zeros(0)
+    return np.vstack(rows), np.concatenate(levels) + 0.0
+
+
+def suffix_bounds(rows: Array, vertices: Array, slack: float) -> Array:
+    """Return for every row c and coordinate k the least of rows[c, k+1:] @ u[k+1:] over the hull, less `slack`."""
+    bounds = np.zeros_like(rows)
+    for c, row in enumerate(rows):
+        bounds[c] = after(vertices * row).min(axis=0)
+    return np.minimum(np.where(bounds == 0.0, 0.0, bounds - slack), 0.0)
+
+
+def after(terms: Array) -> Array:
+    """Return for each column the sum of the columns after it, along the last axis.
+
+    >>> after(np.array([1.0, 2.0, 3.0]))
+    array([5., 3., 0.])
+    """
+    out = np.zeros_like(terms)
+    out[..., :-1] = np.cumsum(terms[..., :0:-1], axis=-1)[..., ::-1]
+    return out
+
+
+# The interface that every convex body offers.
 class Domain(ABC):
     """A convex body K: compact, with points of `dim` coordinates.
 
@@ -130,7 +289,7 @@ class Domain(ABC):
         >>> bool(Ball(2).draw_gaussian([100.0, 0.0], 5.0, rng=0)[0] > 0.9)
         True
         """
-        from reticent.domains._gauss import draw_gaussian  # numba loads on first use
+        from reticent.domains._gaussian import draw_gaussian  # numba loads on first use
 
         moved = vector("mean", mean, self._dim) - self._center
         if np.ndim(precision) == 0:

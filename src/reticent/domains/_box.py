@@ -1,4 +1,4 @@
-"""Boxes: an interval for every coordinate."""
+"""Boxes, an interval for every coordinate, and intervals of the line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reticent._check import Array, vector
-from reticent.domains._base import Domain
-from reticent.domains._body import Body, box_body, length, read_only
+from reticent._core._check import Array, real, vector
+from reticent._core._tags import saved
+from reticent.domains._base import Body, Domain, box_body, length, read_only
 from reticent.domains._log_integral import log_box_integral
 
 
+@saved("box")
 class Box(Domain):
     """The points `x` with `low <= x <= high`; the centre is the midpoint.
 
@@ -63,3 +64,22 @@ class Box(Domain):
 
     def _make_body(self) -> Body:
         return box_body(self._half, self._radius)
+
+
+# Intervals of the line.
+
+
+@saved("interval")
+class Interval(Box):
+    """The numbers from `low` to `high`, as points of one coordinate: a `Box` of dimension 1.
+
+    >>> Interval(-1.0, 3.0).center
+    array([1.])
+    """
+
+    def __init__(self, low: float, high: float) -> None:
+        """Take the two ends, `low` below `high`."""
+        super().__init__([real("low", low)], [real("high", high)])
+
+    def _parameters(self) -> tuple[Any, ...]:
+        return float(self._low[0]), float(self._high[0])

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reticent._check import Array, integer, matrix
-from reticent.domains._base import Domain
-from reticent.domains._body import Body, read_only
+from reticent._core._check import Array, integer, matrix
+from reticent._core._tags import saved
+from reticent.domains._base import Body, Domain, read_only
 
 
+@saved("experts")
 class Experts(Domain):
     """`n` experts, of which one is followed at a time: the decision is a vector with a single 1.
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from reticent._kernel import kernel
+from reticent._core._kernel import kernel
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Exact draws from a log-concave density on an interval, by rejection from tangents (docs/theory.md, S2).
+"""Exact draws from a log-concave density on an interval, by rejection from tangents (docs/theory, S2).
 
 A tangent of a concave function lies above it everywhere, so any set of tangents is a valid envelope: where they
 touch decides how fast a draw is, never its law.
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reticent._kernel import kernel
+from reticent._core._kernel import kernel
 
 
 @kernel

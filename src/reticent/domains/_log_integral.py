@@ -7,7 +7,7 @@ import math
 import numpy as np
 import scipy
 
-from reticent._check import Array
+from reticent._core._check import Array
 
 
 def log_ball_volume(dim: int, radius: float) -> float:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from reticent._kernel import kernel
+from reticent._core._kernel import kernel
 
 SQRT2 = math.sqrt(2.0)
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -51,7 +51,7 @@ def log_mass(a, b):
 
 @kernel
 def _draw_tail(rng, a, width):
-    """N - a for a standard normal N given a <= N <= a + width, for a >= 0 (docs/theory.md, S1)."""
+    """N - a for a standard normal N given a <= N <= a + width, for a >= 0 (docs/theory, S1)."""
     if width * (a + 0.5 * width) < 1.5:
         while True:  # flat enough: uniform proposals
             step = width * rng.random()

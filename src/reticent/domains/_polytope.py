@@ -1,4 +1,4 @@
-"""Polytopes given by linear inequalities."""
+"""Polytopes given by linear inequalities: what they look like, their vertices, and their nearest points."""
 
 from __future__ import annotations
 
@@ -6,22 +6,250 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
-from reticent._check import Array, matrix, vector
-from reticent.domains._base import Domain
-from reticent.domains._body import Body, read_only
-from reticent.domains._halfspaces import deepest, least, merge, ray, unit_rows
+from reticent._core._check import Array, matrix, vector
+from reticent._core._tags import saved
+from reticent.domains._base import Body, Domain, after, read_only, shadow_rows, suffix_bounds
 from reticent.domains._log_integral import log_ball_integral, log_box_integral
-from reticent.domains._nearest import nearest
-from reticent.domains._shadows import after, shadow_rows, suffix_bounds
-from reticent.domains._vertices import farthest, vertices, volume_and_spread
+
+
+def unit_rows(A: Array, b: Array) -> tuple[Array, Array]:
+    """Return the same half-spaces with rows of length 1; a row with no direction is refused.
+
+    >>> unit_rows(np.array([[2.0]]), np.array([6.0]))
+    (array([[1.]]), array([3.]))
+    """
+    top = np.abs(A).max(axis=1, initial=0.0)
+    for i in np.flatnonzero(top == 0):
+        raise ValueError(f"each row of A must have an entry other than 0, got only zeros in row {i}; leave it out")
+    norms = top * np.linalg.norm(A / top[:, None], axis=1)
+    return A / norms[:, None], b / norms
+
+
+def merge(A: Array, b: Array) -> tuple[Array, Array]:
+    """Return the half-spaces with one row for each direction: the one that cuts deepest.
+
+    >>> merge(np.array([[1.0], [1.0], [-1.0]]), np.array([3.0, 2.0, 0.0]))
+    (array([[ 1.],
+           [-1.]]), array([2., 0.]))
+    """
+    by_depth = np.argsort(b, kind="stable")
+    _, first = np.unique(np.round(A[by_depth], 13) + 0.0, axis=0, return_index=True)
+    kept = np.sort(by_depth[first])
+    return A[kept], b[kept]
+
+
+def deepest(A: Array, b: Array) -> tuple[Array, float]:
+    """Return the centre and the radius of a largest inscribed ball of a body with unit rows.
+
+    The radius is negative where no point satisfies all rows; it is never reported above `max |b|`, which
+    it cannot reach in a bounded body.
+
+    >>> deepest(np.array([[1.0], [-1.0]]), np.array([4.0, 0.0]))
+    (array([2.]), 2.0)
+    """
+    m, dim = A.shape
+    scale = float(np.abs(b).max()) or 1.0
+    cost = np.zeros(dim + 1)
+    cost[-1] = -1.0
+    solution = _solve(cost, np.column_stack([A, np.ones(m)]), b / scale, [(None, None)] * dim + [(None, 1.0)])
+    return solution[:-1] * scale, float(solution[-1]) * scale
+
+
+def ray(A: Array) -> Array | None:
+    """Return a direction in which every body `A x <= b` with a point goes on forever, or None.
+
+    >>> ray(np.array([[1.0], [-1.0]])) is None
+    True
+    """
+    dim = A.shape[1]
+    _, sizes, directions = np.linalg.svd(A)
+    if sizes.size < dim or sizes[-1] <= 1e-12 * sizes[0]:
+        last: Array = directions[-1]
+        return last
+    found = _solve(A.sum(axis=0), A, np.zeros(len(A)), [(-1.0, 1.0)] * dim)
+    return found if float((A @ found).min()) < -1e-8 else None
+
+
+def least(c: Array, A: Array, b: Array) -> Array:
+    """Return a minimiser of `c @ u` over a bounded body with 0 inside.
+
+    It is as exact as the solver's tolerance (1e-10 of the smallest `b`).
+
+    >>> least(np.array([1.0]), np.array([[1.0], [-1.0]]), np.array([1.0, 2.0]))
+    array([-2.])
+    """
+    scale = float(b.min())
+    size = float(np.abs(c).max())
+    if size == 0:
+        return np.zeros(c.size)
+    return _solve(c / size, A, b / scale, [(None, None)] * c.size) * scale
+
+
+def _solve(c: Array, A: Array, b: Array, bounds: list[tuple[float | None, float | None]]) -> Array:
+    answer = scipy.optimize.linprog(
+        c,
+        A_ub=A,
+        b_ub=b,
+        bounds=bounds,
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if answer.x is None:
+        raise ValueError(
+            f"the linear program of the polytope could not be solved ({answer.message}); "
+            "scale the rows of A and b so that the body has a size near 1"
+        )
+    return np.asarray(answer.x, dtype=np.float64)
+
+
+# Projection onto a polytope: least distance programming by non-negative least squares, then checked.
+
+
+def nearest(y: Array, A: Array, b: Array, size: float) -> Array:
+    """Return the point of `A u <= b` (unit rows, 0 inside) nearest to `y`; `size` is that of the body.
+
+    Lawson and Hanson's reduction finds the active rows in finitely many steps. The point is then solved for
+    from these rows, and the conditions of Karush, Kuhn and Tucker are verified.
+
+    >>> nearest(np.array([3.0]), np.array([[1.0], [-1.0]]), np.array([1.0, 1.0]), 2.0)
+    array([1.])
+    """
+    gap = A @ y - b
+    worst = float(gap.max())
+    if worst <= 0:
+        return y.copy()
+    tol = 1e-9 * size + 1e-13 * float(np.abs(y).max())
+    active = _active(A, gap / worst)
+    for _ in range(4 * len(b)):
+        point, force = _on_rows(y, A[active], b[active])
+        if force.size and force.min() < -tol:
+            active = np.delete(active, int(force.argmin()))
+            continue
+        over = A @ point - b
+        over[active] = np.minimum(over[active], tol)
+        if over.max() <= tol:
+            if float((A @ point - b).max()) <= 1e-12 * size:
+                return point
+            # The coordinates of a far `y` are coarse: what they leave outside is drawn back towards 0.
+            inside: Array = point / float((A @ point / b).max())
+            return inside
+        active = np.append(active, int(over.argmax()))
+    raise ValueError(
+        f"the projection of {y!r} (from the centre of the polytope) could not be verified; "
+        "scale the rows of A and b so that the body has a size near 1, and leave redundant rows out"
+    )
+
+
+def _active(A: Array, gap: Array) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    stacked = np.vstack([-A.T, gap])
+    target = np.zeros(len(stacked))
+    target[-1] = 1.0
+    weights, _ = scipy.optimize.nnls(stacked, target, maxiter=30 * len(stacked) + 30 * len(gap))
+    return np.flatnonzero(weights > 0)
+
+
+def _on_rows(y: Array, rows: Array, levels: Array) -> tuple[Array, Array]:
+    """Return the projection of `y` onto `rows @ u == levels`, and the multipliers of the rows."""
+    point = y
+    for _ in range(2):  # the second time takes away what rounding left
+        step: Array = np.linalg.lstsq(rows, rows @ point - levels)[0].astype(np.float64)
+        point = point - step
+    force: Array = np.linalg.lstsq(rows.T, y - point)[0].astype(np.float64)
+    return point, force
+
+
+# The vertices of a polytope, where they are few enough to list, and its volume by them.
+
+_MOST = 10_000
+_MOST_FOR_VOLUME = 1_000
+
+
+def vertices(A: Array, b: Array, inside: Array) -> Array | None:
+    """Return the vertices of `A x <= b` (unit rows), or None where they are too many or not to be trusted.
+
+    >>> np.sort(vertices(np.array([[1.0], [-1.0]]), np.array([4.0, -1.0]), np.array([2.0])), axis=0)
+    array([[1.],
+           [4.]])
+    """
+    m, dim = A.shape
+    if dim == 1:
+        ends = b / A[:, 0]
+        return np.array([[ends[A[:, 0] < 0].max()], [ends[A[:, 0] > 0].min()]])
+    if dim > 8 or _most_vertices(m, dim) > _MOST:
+        return None
+    slack = b - A @ inside
+    scale = float(slack.min())
+    try:
+        found = scipy.spatial.HalfspaceIntersection(np.column_stack([A, -slack / scale]), np.zeros(dim)).intersections
+    except scipy.spatial.QhullError:
+        return None
+    if not np.isfinite(found).all():
+        return None
+    size = float(np.abs(found).max())
+    _, first = np.unique(np.round(found / size, 11), axis=0, return_index=True)
+    distinct: Array = found[first]
+    if float((A @ distinct.T - (slack / scale)[:, None]).max()) > 1e-9 * size:
+        return None
+    return distinct * scale + inside
+
+
+def farthest(points: Array) -> float:
+    """Return the largest distance of two of the points.
+
+    >>> farthest(np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]]))
+    5.0
+    """
+    blocks = (points[i : i + 500] for i in range(0, len(points), 500))
+    return max(float(scipy.spatial.distance.cdist(block, points).max()) for block in blocks)
+
+
+def volume_and_spread(corners: Array) -> tuple[float, float] | None:
+    """Return log volume of the hull of `corners` and the mean of |u|^2 over it, for a body with 0 inside.
+
+    None where the triangulation would be large, or its parts do not add up to the whole.
+
+    >>> volume_and_spread(np.array([[-1.0], [1.0]]))
+    (0.6931471805599453, 0.3333333333333333)
+    """
+    count, dim = corners.shape
+    if dim == 1:
+        lo, hi = float(corners.min()), float(corners.max())
+        return math.log(hi - lo), (hi * hi + hi * lo + lo * lo) / 3
+    if dim > 6 or count > _MOST_FOR_VOLUME:
+        return None
+    size = float(np.abs(corners).max())
+    try:
+        hull = scipy.spatial.ConvexHull(corners / size)
+    except scipy.spatial.QhullError:
+        return None
+    # A fan of simplices (0, v_1, ..., v_d); the mean of |u|^2 over one is known in closed form.
+    fan = (corners / size)[hull.simplices]
+    parts = np.abs(np.linalg.det(fan)) / math.factorial(dim)
+    total = float(parts.sum())
+    if not abs(total - hull.volume) <= 1e-9 * total:
+        return None
+    squares = (fan**2).sum(axis=(1, 2)) + (fan.sum(axis=1) ** 2).sum(axis=1)
+    spread = float(parts @ squares) / total / ((dim + 1) * (dim + 2))
+    return math.log(total) + dim * math.log(size), spread * size * size
+
+
+def _most_vertices(m: int, dim: int) -> int:
+    # The upper bound theorem.
+    up, down = (dim + 1) // 2, dim // 2
+    return math.comb(max(m - up, 0), down) + math.comb(max(m - down - 1, 0), up - 1)
+
+
+# Polytopes given by linear inequalities.
 
 _FLAT = 1e-10
 _SLACK = 1e-9
 _MOST_PROGRAMS = 400
 
 
+@saved("polytope")
 class Polytope(Domain):
     """The points `x` with `A x <= b`: bounded, and with an interior.
 

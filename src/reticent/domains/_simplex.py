@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from reticent._check import Array, integer
-from reticent.domains._base import Domain
-from reticent.domains._body import Body, read_only
+from reticent._core._check import Array, integer
+from reticent._core._tags import saved
+from reticent.domains._base import Body, Domain, read_only, suffix_bounds
 from reticent.domains._log_integral import log_ball_integral, log_box_integral
-from reticent.domains._shadows import suffix_bounds
 
 
+@saved("simplex")
 class Simplex(Domain):
     """The probability vectors with `dim` entries; the centre is the uniform one.
 

@@ -1,4 +1,4 @@
-"""Exact draws for curved losses: a Gaussian below their curvature, corrected by thinning (docs/theory.md, S7)."""
+"""Exact draws for curved losses: a Gaussian below their curvature, corrected by thinning (docs/theory, S6 and S7)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,87 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
-from reticent._check import Array
-from reticent._kernel import kernel
-from reticent.domains._gauss import envelope, propose
-from reticent.domains._gauss_ball import ANY
+from reticent._core._check import Array
+from reticent._core._kernel import kernel
+from reticent._core._tags import saved
+from reticent.domains._gaussian import ANY, envelope, propose
+from reticent.gibbs._history import DRAWN, FAR, GIVEN_UP, Counts, Past, RowHistory, mode_on_body
+from reticent.gibbs._kinks import LineParts, draw_line
+from reticent.gibbs._phi import concordance, curvature_range, d2phi, dphi, margin_bounds, phi
 from reticent.losses import Rows
 
-from ._history import Past, RowHistory
-from ._mode import mode_on_body
-from ._outcome import DRAWN, FAR, GIVEN_UP, Counts
-from ._phi import concordance
-from ._thinning import lower_factor, survives, upper_factor
+
+@kernel
+def pick_row(rng, totals):
+    """A row chosen with probability proportional to its weight, given running totals."""
+    target = rng.random() * totals[-1]
+    low, high = 0, totals.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if totals[middle] > target:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def lower_factor(tau: float) -> float:
+    """2 (exp(-tau) + tau - 1) / tau^2: how much of its curvature a self-concordant loss keeps within tau."""
+    if tau < 1e-3:
+        return 1.0 - tau / 3.0
+    return 2.0 * (math.exp(-tau) + tau - 1.0) / (tau * tau)
+
+
+@kernel
+def upper_factor(tau: float) -> float:
+    """2 (exp(tau) - tau - 1) / tau^2: by how much its curvature may grow within tau."""
+    if tau < 1e-3:
+        return 1.0 + tau / 3.0 + tau * tau / 6.0
+    if tau > 100.0:
+        return 1e300
+    return 2.0 * (math.exp(tau) - tau - 1.0) / (tau * tau)
+
+
+@kernel
+def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share):
+    """Toss the coin exp(-beta sum_i r_i(u)); return (kept?, rows read).
+
+    r_i(u) = l_i(z+u) - l_i(z) - l_i'(z) v_i - b_i v_i^2 / 2 with v_i = row_i.u, where b_i is the least second
+    derivative of the row over the body, or `share` times that at z if share > 0. The caller vouches for
+    0 <= r_i(u) <= cap * weight_i, where the weights have the running totals `totals`.
+    Points of a Poisson process of intensity beta * cap * (sum of weights) look at one row each, chosen by
+    weight; a row kills with probability r_i / (cap * weight_i), so none kills with the chance wanted.
+    """
+    n = offsets.size
+    points = 0.0
+    reads = 0
+    mean = beta * cap * totals[n - 1] if n > 0 else 0.0
+    while True:
+        points += rng.standard_exponential()
+        if points > mean:
+            return True, reads
+        i = pick_row(rng, totals)
+        reads += 1
+        row = vectors[i]
+        weight = totals[i] - (totals[i - 1] if i > 0 else 0.0)
+        m, v = offsets[i], 0.0
+        for j in range(u.size):
+            m += row[j] * z[j]
+            v += row[j] * u[j]
+        if share > 0.0:
+            bend = share * d2phi(code, parameter, m)
+        else:
+            low, high, _ = margin_bounds(row, offsets[i], body)
+            bend = curvature_range(code, parameter, low, high)[0]
+        excess = phi(code, parameter, m + v) - phi(code, parameter, m) - dphi(code, parameter, m) * v
+        if rng.random() * cap * weight < excess - 0.5 * bend * v * v:
+            return False, reads
+
+
+# Exact draws for curved losses: a Gaussian below their curvature, corrected by thinning (docs/theory, S7).
 
 FILLED, SINCE, LOOKED, WASTED, PROPOSALS, READS, KIND, CHOSEN = range(8)  # places in `CurvedParts.work`
 _PATIENCE = 64  # proposals for one draw between two looks at whether moving the reference point would pay
@@ -121,6 +190,7 @@ def draw_curved(rng, parts, n, out):
     return DRAWN
 
 
+@saved("curved sampler")
 class CurvedSampler:
     """Draws from the measure of a curved loss; the past is read again only when the reference point must move."""
 
@@ -154,7 +224,7 @@ class CurvedSampler:
         self.history.store(rows)
 
     def tend(self) -> None:
-        """Look after the reference point, as a draw that was FAR asks.
+        """Bring the reference point up to date after a draw that ended as FAR: its envelope may have become too loose.
 
         It moves where a Newton step is long beside the width of the peak, or where proposals were wasted.
         """
@@ -168,3 +238,21 @@ class CurvedSampler:
                 return
         self.history.recentre(*mode_on_body(self.history, self.beta, self.lam))
         self.work[WASTED] = 0
+
+
+# Draws that kernels of other modules make, by whichever sampler the measure at hand is compiled for.
+
+
+def draw_alone(rng: np.random.Generator, parts: CurvedParts | LineParts, n: int, out: Array) -> int:
+    """Fill the rows of `out` with draws from the measure of the first `n` rounds; return how that ended.
+
+    For use inside and outside of kernels; `parts` is what the sampler of `Gibbs.compiled` gives.
+    """
+    return int((draw_curved if isinstance(parts, CurvedParts) else draw_line)(rng, parts, n, out))
+
+
+# Kernels are compiled for one sampler at a time, by the type of its parts.
+@overload(draw_alone)
+def _draw_alone(rng, parts, n, out):
+    chosen = draw_curved if issubclass(parts.instance_class, CurvedParts) else draw_line
+    return lambda rng, parts, n, out: chosen(rng, parts, n, out)

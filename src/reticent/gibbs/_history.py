@@ -1,23 +1,125 @@
-"""The sum of past losses: rows, and their first and second order summary at a reference point."""
+"""The past of a measure: rows or objects as they came, what samplers know of their sum, and a point near its mode."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from reticent._check import Array
-from reticent._kernel import kernel
+from reticent._core._check import Array
+from reticent._core._kernel import kernel
+from reticent._core._tags import saved
 from reticent.domains import Domain
-from reticent.domains._body import Body
-from reticent.losses import GeneralisedLinear, Hinge, Rows
+from reticent.domains._base import Body
+from reticent.gibbs._phi import curvature_range, d2phi, dphi, margin, margin_bounds, phi
+from reticent.losses import Custom, GeneralisedLinear, Hinge, Objects, Rows
+from reticent.losses._custom import KeptRows
 
-from ._columns import Columns
-from ._phi import curvature_range, d2phi, dphi, margin, margin_bounds, phi
+Counts = NDArray[np.int64]
+
+DRAWN = 0
+FAR = 1
+"""The sampler has to look after what it knows of the past; the same call goes on after that."""
+GIVEN_UP = 2
+"""The draw needs more proposals than it may take."""
+
+
+# A growing column store for rows of numbers: no copy of the past per draw, little memory beyond the rows.
+
+GROWTH = 1.25  # capacity grows by a quarter: amortised constant work, at most a quarter of unused memory
+
+
+@saved("columns")
+class Columns:
+    """Rows (vector, offset, running total of a weight) that only ever grow at the end.
+
+    >>> columns = Columns(2)
+    >>> columns.append(np.ones((3, 2)), np.zeros(3))
+    >>> len(columns), columns.vectors.shape
+    (3, (3, 2))
+    """
+
+    def __init__(self, dim: int) -> None:
+        self._vectors = np.zeros((0, dim))
+        self._offsets = np.zeros(0)
+        self._totals = np.zeros(0)
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self._count
+
+    @property
+    def vectors(self) -> Array:
+        """The vectors of all rows: a view, valid until the next `append`."""
+        return self._vectors[: self._count]
+
+    @property
+    def offsets(self) -> Array:
+        """The offsets of all rows: a view, valid until the next `append`."""
+        return self._offsets[: self._count]
+
+    @property
+    def totals(self) -> Array:
+        """The running totals of the weights of all rows: a writable view, valid until the next `append`."""
+        return self._totals[: self._count]
+
+    @property
+    def room(self) -> tuple[Array, Array, Array]:
+        """Vectors, offsets and totals with the room behind the rows, valid until the next `append` or `store`."""
+        return self._vectors, self._offsets, self._totals
+
+    def append(self, vectors: Array, offsets: Array) -> None:
+        """Store rows behind the present ones; their totals are for the caller to fill in."""
+        self.store(vectors, offsets)
+        self.set_count(self._count + len(offsets))
+
+    def store(self, vectors: Array, offsets: Array, behind: int = 0) -> None:
+        """Put rows into the room behind the present ones, leaving out `behind`; none counts yet."""
+        start = self._count + behind
+        count = start + len(offsets)
+        if count > len(self._offsets):
+            capacity = max(count, int(GROWTH * len(self._offsets)), 64)
+            # The offsets last, by which the room is known: an interrupt must not leave the others short of it.
+            self._vectors, self._totals = grown(self._vectors, capacity), grown(self._totals, capacity)
+            self._offsets = grown(self._offsets, capacity)
+        self._vectors[start:count] = vectors
+        self._offsets[start:count] = offsets
+
+    def set_count(self, count: int) -> None:
+        """Say how many of the rows that have been stored count."""
+        self._count = count
+
+    def __getstate__(self) -> dict[str, object]:
+        """Pickle the rows without the unused capacity."""
+        return {"vectors": self.vectors, "offsets": self.offsets, "totals": self.totals}
+
+    def __setstate__(self, state: dict[str, Array]) -> None:
+        """Restore rows."""
+        self._vectors, self._offsets = state["vectors"], state["offsets"]
+        self._totals, self._count = state["totals"], len(state["offsets"])
+
+
+def grown(array: Array, capacity: int) -> Array:
+    """Return an array with room for `capacity` rows; the one given is used up.
+
+    >>> grown(np.ones((1, 2)), 3).shape
+    (3, 2)
+    """
+    if not array.flags.owndata:  # one that was pickled refers to the memory of the pickle
+        array = array.copy()
+    # In place: the system moves the pages of a large block instead of copying them.
+    array.resize((capacity, *array.shape[1:]), refcheck=False)
+    return array
+
+
+# The sum of past losses: rows, and their first and second order summary at a reference point.
 
 _CHUNK = 1 << 15  # rows handled together where temporary arrays are needed
 
 
+@saved("summary")
 class Summary(NamedTuple):
     """What is known of F, the sum of the losses, around the reference point z (all in the chart).
 
@@ -100,6 +202,7 @@ def _slopes(code, parameter, margins, slopes, bends):
         bends[i] = d2phi(code, parameter, margins[i])
 
 
+@saved("row history")
 class RowHistory:
     """Past rounds of a generalised linear loss, with a summary that is updated in O(d^2) per row.
 
@@ -175,3 +278,132 @@ class RowHistory:
         """Move the reference point to z, where the derivatives are as given."""
         # In one go: an interrupt must not leave a point with the derivatives of another.
         self.summary = self.summary._replace(z=np.array(z), gradient=np.array(gradient), hessian=np.array(hessian))
+
+
+# The history of a custom loss: the objects themselves, read through the caller's functions.
+
+
+@saved("object history")
+class ObjectHistory:
+    """Past rounds of a custom loss.
+
+    What they are read with is made from them when it is needed: it is no part of the state.
+    """
+
+    def __init__(self, domain: Domain, loss: Custom) -> None:
+        self.domain, self.loss = domain, loss
+        self.items: list[object] = []
+        self.scales: list[float] = []
+        self.bounds: list[float] = []
+        self._forget()
+
+    def _forget(self) -> None:
+        self._reader: KeptRows = self.loss.reader(self.domain)
+        self._scales = self._limits = np.zeros(0)
+
+    def __len__(self) -> int:
+        """Return the number of rounds."""
+        return len(self.items)
+
+    def add(self, rows: Objects) -> None:
+        """Store objects."""
+        self.items += rows.items
+        self.scales += rows.scales.tolist()
+        self.bounds += rows.bounds.tolist()
+
+    def value(self, u: Array) -> float:
+        """Return the sum of the losses at the chart point u."""
+        values = self._read().values(self.domain.from_chart(u))
+        return float(_total(self._scales * values)) if len(self) else 0.0
+
+    def value_and_gradient(self, u: Array) -> tuple[float, Array]:
+        """Return the sum of the losses at the chart point u and a subgradient of it; every row is checked."""
+        if not len(self):
+            return 0.0, np.zeros(self.domain.chart_dim)
+        values, slopes = self._read().both(self.domain.from_chart(u), self._limits)
+        slope = _total(self._scales[:, None] * slopes)
+        return float(_total(self._scales * values)), self.domain.pull(slope[None])[0][0]
+
+    def _read(self) -> KeptRows:
+        """Return the reader, with all rounds in it."""
+        known = len(self._reader)
+        if known < len(self):
+            self._reader.add(self.items[known:])
+            self._scales = np.array(self.scales)
+            self._limits = np.full(len(self), np.inf)
+            np.divide(self.bounds, self._scales, out=self._limits, where=self._scales > 0)
+        return self._reader
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the rounds only."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Start with the rounds, none of them read."""
+        vars(self).update(state)
+        self._forget()
+
+
+def _total(parts: Array) -> Array:
+    """Return the sum of rows, added in their order whatever their number."""
+    total: Array = np.cumsum(parts, axis=0)[-1]
+    return total
+
+
+# A point near the mode, where draws are cheap; it need not be exact, since no law depends on it.
+_STEPS = 30
+
+
+def project_in_chart(domain: Domain, u: Array) -> Array:
+    """Return the point of the body nearest to the chart point u."""
+    return domain.to_chart(domain.project(domain.from_chart(u)))
+
+
+def quadratic_minimiser(domain: Domain, slope: Array, bend: Array, start: Array) -> Array:
+    """Minimise slope.(x-start) + (x-start)'bend(x-start)/2 over the body, roughly, by accelerated projection."""
+    top = float(np.linalg.norm(bend, 2))
+    step = -np.linalg.lstsq(bend, slope, rcond=None)[0]
+    if top == 0.0:
+        return domain.to_chart(domain.support(_push_direction(domain, slope)))
+    inside = project_in_chart(domain, start + step)
+    if np.linalg.norm(inside - start - step) <= 1e-9 * domain.radius:
+        return inside
+    x = y = inside
+    momentum = 1.0
+    for _ in range(300):
+        moved = project_in_chart(domain, y - (slope + bend @ (y - start)) / top)
+        faster = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
+        y = moved + (momentum - 1.0) / faster * (moved - x)
+        done = np.linalg.norm(moved - x) <= 1e-9 * domain.radius
+        x, momentum = moved, faster
+        if done:
+            break
+    return x
+
+
+def _push_direction(domain: Domain, slope: Array) -> Array:
+    """A linear function of user coordinates with the given slope in the chart (the chart is an isometry)."""
+    return domain.from_chart(slope) - domain.center
+
+
+def mode_on_body(history: RowHistory, beta: float, lam: float) -> tuple[Array, Array, Array]:
+    """Return a point near the minimiser of the losses plus lam/2 |x|^2 on the body, with gradient and Hessian there."""
+    x = history.summary.z.copy()
+    gradient, hessian = history.summary.gradient.copy(), history.summary.hessian.copy()
+    for _ in range(_STEPS):
+        slope = gradient + lam * x
+        goal = quadratic_minimiser(history.domain, slope, hessian + lam * np.eye(x.size), x)
+        gain = -float(slope @ (goal - x))
+        # Within a fifth of the width of the peak is near enough.
+        if beta * gain < 0.05:
+            break
+        # A Newton step is cut while it leads well beyond the least value along it: every look is a pass over the past.
+        fraction = 1.0
+        while True:
+            candidate = x + fraction * (goal - x)
+            gradient, hessian = history.derivatives(candidate)
+            if float((gradient + lam * candidate) @ (goal - x)) <= 0.5 * gain or fraction < 1e-3:
+                break
+            fraction *= 0.4
+        x = candidate
+    return x, gradient, hessian

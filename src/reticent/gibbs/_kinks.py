@@ -7,14 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reticent._check import Array
-from reticent._kernel import kernel
+from reticent._core._check import Array
+from reticent._core._kernel import kernel
+from reticent._core._tags import saved
 from reticent.domains._line import line_sampler
+from reticent.gibbs._history import DRAWN, GROWTH, Counts, Past, RowHistory, grown
 from reticent.losses import Rows
-
-from ._columns import GROWTH, grown
-from ._history import Past, RowHistory
-from ._outcome import DRAWN, Counts
 
 _RATIO = 4  # a level is merged into the one before it unless that is this many times longer
 _LEVELS = 64  # more than there can be: each is that many times shorter than the one before
@@ -188,7 +186,8 @@ def draw_line(rng, line, n, out):
     return DRAWN
 
 
-class LineSampler:
+@saved("sampler of kinks on a line")
+class KinkSampler:
     """Draws for piecewise quadratic losses on an interval, with O(log t) levels of O(log t) search per evaluation."""
 
     def __init__(self, history: RowHistory, beta: float, lam: float) -> None:

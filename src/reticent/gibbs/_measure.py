@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reticent._check import Array, integer, positive, vector
-from reticent._errors import WorkLimitError
-from reticent._random import Seed, generator
+from reticent._core._check import Array, integer, positive, vector
+from reticent._core._errors import WorkLimitError
+from reticent._core._random import Seed, generator
+from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss, Squared
 from reticent.losses._gate import Gate
 
-from ._draw import Draw
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A point drawn from the measure, and how.
+
+    `distance` is the distance of its law from the measure as a GDP number: 0 for an exact draw, else w such that
+    telling the two apart is no easier than N(0, 1) from N(w, 1). `losses_read` counts past losses looked at,
+    `proposals` the candidates tried.
+    """
+
+    point: Array
+    method: str
+    proposals: int
+    losses_read: int
+    distance: float = 0.0
+
+
+# The Gibbs measure of a stream of losses over a body, and draws from it.
 
 _FEW = 256  # rounds up to which a kinked sum is simply evaluated
 _TRIES = 20_000  # exact proposals before a draw without a fixed method turns to the certified chain
 
 
+@saved("measure")
 class Gibbs:
     """The measure with density proportional to exp(-beta (sum of losses + lam/2 |x - center|^2)) on the domain.
 
@@ -80,18 +100,25 @@ class Gibbs:
         options = {name: getattr(self, name) for name in ("lipschitz", "on_steep", "distance", "limit")}
         return Gibbs(self.domain, self.loss, self.beta, self.lam, **options)
 
+    def check_values(self, beta: float) -> None:
+        """Refuse a measure, from a file, with values that cannot be, or that is not one of this `beta` throughout."""
+        self.emptied()  # checks every value
+        for part in (self, *self._samplers.values()):
+            if (part.beta, part.lam) != (beta, self.lam):
+                raise ValueError(f"its measure has beta={part.beta!r} and lam={part.lam!r}, which are not the plan's")
+
     def _new_history(self) -> Any:
         # Histories and samplers are compiled: they are imported when a measure is made, not with the package.
         if isinstance(self.loss, Linear | Squared):
-            from ._sums import QuadraticHistory
+            from reticent.gibbs._sums import QuadraticHistory
 
             return QuadraticHistory(self.domain, isinstance(self.loss, Squared))
         if isinstance(self.loss, GeneralisedLinear):
-            from ._history import RowHistory
+            from reticent.gibbs._history import RowHistory
 
             return RowHistory(self.domain, self.loss)
         if isinstance(self.loss, Custom):
-            from ._objects import ObjectHistory
+            from reticent.gibbs._history import ObjectHistory
 
             return ObjectHistory(self.domain, self.loss)
         raise ValueError(f"no sampler knows the loss {self.loss!r}; wrap it in Custom(value, subgradient)")
@@ -182,7 +209,7 @@ class Gibbs:
 
         Rejection that may be hopeless gives way after a while: to the certified chain where that is allowed, otherwise
         to tangents, slow but sure. An accepted proposal is exact whatever came before it, so the draw is exact or as
-        far off as the chain's certificate; a chain that was given up is gone on with first (docs/theory.md, S10).
+        far off as the chain's certificate; a chain that was given up is gone on with first (docs/theory, S10).
         """
         if "proximal" in self._samplers and self._samplers["proximal"].halfway:
             return [("proximal", self.limit)]
@@ -255,7 +282,7 @@ class Gibbs:
         return self._samplers[method]
 
     def _new_sampler(self, method: str) -> Any:
-        from . import _curved, _kinked_sampler, _kinks, _potential, _sums
+        from reticent.gibbs import _curved, _kinked, _kinks, _potential, _sums
 
         parts = self._history, self.beta, self.lam
         if method == "proximal":
@@ -265,9 +292,9 @@ class Gibbs:
         kinds: dict[str, Any] = {
             "closed-form": _sums.GaussianSampler,
             "gaussian": _sums.GaussianSampler,
-            "line": _kinks.LineSampler,
+            "line": _kinks.KinkSampler,
             "curved": _curved.CurvedSampler,
-            "quartic": _kinked_sampler.KinkedSampler,
+            "quartic": _kinked.KinkedSampler,
             "tangent": _potential.TangentSampler,
         }
         return kinds[method](*parts)

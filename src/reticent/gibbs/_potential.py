@@ -8,12 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from reticent._check import Array
+from reticent._core._check import Array
+from reticent._core._tags import saved
 from reticent.domains import Domain
-from reticent.domains._gauss import draw_gaussian
+from reticent.domains._gaussian import draw_gaussian
 from reticent.domains._line import line_sampler
-
-from ._mode import project_in_chart
+from reticent.gibbs._history import project_in_chart
 
 
 class Potential(Protocol):
@@ -43,6 +43,7 @@ def _evaluate(args, x):
 _draw_line = line_sampler(_evaluate).py_func  # type: ignore[attr-defined]
 
 
+@saved("line sampler")
 class LineSampler:
     """Exact draws in one dimension from losses that only Python can call."""
 
@@ -60,6 +61,7 @@ class LineSampler:
         return out, evaluations, evaluations * len(self.history)
 
 
+@saved("anchor")
 @dataclass
 class Anchor:
     """A point, the sum of losses there and its subgradient: the tangent that rejection starts from."""
@@ -118,6 +120,7 @@ def _step(
     return None, limit
 
 
+@saved("tangent sampler")
 class TangentSampler:
     """Exact draws by rejection from one tangent near the mode: good while the losses bend little beside lam."""
 
@@ -145,8 +148,9 @@ class TangentSampler:
         return None if point is None else (point, count, (count + 1) * len(self.history))
 
 
+@saved("proximal sampler")
 class ProximalSampler:
-    """Certified draws: a chain of exact proximal steps, as many as the distance asked takes (docs/theory.md, S11)."""
+    """Certified draws: a chain of exact proximal steps, as many as the distance asked takes (docs/theory, S11)."""
 
     PILOTS = 24
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from reticent._check import Array
-from reticent._kernel import kernel
+from reticent._core._check import Array
+from reticent._core._kernel import kernel
+from reticent._core._tags import saved
 from reticent.domains import Domain
-from reticent.domains._gauss import draw_gaussian, draw_isotropic, separable
+from reticent.domains._gaussian import draw_gaussian, draw_isotropic, separable
 from reticent.losses import Rows
 
 
@@ -30,6 +31,7 @@ def _add_squared(vectors, offsets, total, bend, constant):
         constant[0] += 0.5 * offsets[i] * offsets[i]
 
 
+@saved("quadratic history")
 class QuadraticHistory:
     """The sum of linear losses, or of squared ones: constant + total.x + x'bend x/2 in the chart."""
 
@@ -55,6 +57,7 @@ class QuadraticHistory:
         return float(self.constant[0] + self.total @ x + 0.5 * x @ self.bend @ x)
 
 
+@saved("gaussian sampler")
 class GaussianSampler:
     """Draws from a Gaussian restricted to the body."""
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reticent._check import Array, numbers
-from reticent._saving._format import body_of, thing_of
+from reticent._core._check import Array, numbers
 from reticent.learners import Learner
-from reticent.learners._changes import Places
-from reticent.learners._inbox import Inbox
 from reticent.losses import Custom, Linear
+from reticent.saving._format import body_of, thing_of
+from reticent.systems._decider import Places
+from reticent.systems._inbox import Inbox
 
 _KIND, _DATUM = "rounds", "datum"
 _LONGEST = 1 << 16  # rounds in one record

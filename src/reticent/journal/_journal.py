@@ -7,16 +7,15 @@ import weakref
 from types import TracebackType
 from typing import Any, NoReturn
 
-from reticent._check import integer
-from reticent._random import Seed
-from reticent._saving import pack_learner
+from reticent._core._check import integer
+from reticent._core._random import Seed
+from reticent.journal._learner import JournaledLearner
+from reticent.journal._lock import Lock
+from reticent.journal._replay import START, first_facts, recovered, with_seal
+from reticent.journal._store import Record, Store, damaged
 from reticent.learners import Learner, make
 from reticent.losses import Loss
-
-from ._learner import JournaledLearner
-from ._lock import Lock
-from ._replay import START, first_facts, recovered, with_seal
-from ._store import Record, Store, damaged
+from reticent.systems._saved import pack_learner
 
 _EVERY = 50_000  # rounds: taken in again within seconds by most learners
 _given: weakref.WeakSet[Learner] = weakref.WeakSet()  # learners that are in a journal
@@ -166,7 +165,7 @@ class Journal:
         """
         if not self.started:
             return self.start(plan, loss, seed, **options)
-        from reticent._saving._loss import is_callers
+        from reticent.saving._parts import is_callers
 
         learner = self._found(loss if is_callers(loss) else None)
         for name, wanted, found in (("plan", plan, learner.plan), ("loss", loss, learner.loss)):

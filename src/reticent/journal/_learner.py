@@ -8,15 +8,14 @@ from itertools import chain
 from threading import RLock
 from typing import Any, NoReturn
 
-from reticent._check import Array
-from reticent._saving import pack_learner
+from reticent._core._check import Array
+from reticent.journal._blocks import Block, Room, Rounds, cut, plain
+from reticent.journal._lock import Lock
+from reticent.journal._replay import ROUNDS, STATE, Taken, with_seal
+from reticent.journal._store import Record, Store
 from reticent.learners import Learner, Trace
 from reticent.losses import Loss
-
-from ._blocks import Block, Room, Rounds, cut, plain
-from ._lock import Lock
-from ._replay import ROUNDS, STATE, Taken, with_seal
-from ._store import Record, Store
+from reticent.systems._saved import pack_learner
 
 _MOST = 1 << 16  # rounds that wait at most
 
@@ -110,7 +109,7 @@ class JournaledLearner:
         try:
             room.push(row)
             waiting = len(room)
-            if waiting >= self._batch or (self._prompt and self._rounds + waiting >= learner._due()):
+            if waiting >= self._batch or (self._prompt and self._rounds + waiting >= learner._walk.due):
                 self._flush()
         except BaseException:
             room.keep(before)  # whoever was told that a round failed may give it again

@@ -9,7 +9,7 @@ import weakref
 import zlib
 from typing import NamedTuple
 
-from reticent._saving._write import OWNER_ONLY
+from reticent.saving._write import OWNER_ONLY
 
 _LENGTH = 160  # bytes, written in one piece within one sector
 _SLOTS = (0, 256)  # written in turn, so that one is whole whatever happens to the other

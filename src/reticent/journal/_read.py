@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reticent._check import Array
+from reticent._core._check import Array
+from reticent.journal._replay import START, read_facts, replayed, rounds_of
+from reticent.journal._store import Store
 from reticent.losses import Loss
-
-from ._replay import START, read_facts, replayed, rounds_of
-from ._store import Store
 
 
 class Change(NamedTuple):
@@ -111,17 +110,12 @@ class Reader:
 
 def spent_after(plan: Any, rounds: int, delta: float) -> float:
     """Return the epsilon that so many rounds of a private plan may have cost one of them, as `learner.spent` does."""
-    from reticent.planning import Plan
-    from reticent.privacy import account, spent
-
-    if not isinstance(plan, Plan):
-        return float(plan.account(rounds).epsilon(delta))
     found, epoch = 0.0, 0
     while plan.horizon is None:
         now = plan.epoch(epoch)
         assert now.horizon is not None
         if rounds < now.horizon:
-            return max(found, float(spent(now, rounds).epsilon(delta)))
-        found = max(found, float(account(now).epsilon(delta)))
+            return max(found, float(now.account(rounds).epsilon(delta)))
+        found = max(found, float(now.account().epsilon(delta)))
         rounds, epoch = rounds - now.horizon, epoch + 1
-    return float(spent(plan, rounds).epsilon(delta))
+    return float(plan.account(rounds).epsilon(delta))

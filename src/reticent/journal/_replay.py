@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from reticent._check import Array
-from reticent._errors import WorkLimitError
-from reticent._saving import unpack_learner
-from reticent._saving._format import body_of, thing_of
+from reticent._core._check import Array
+from reticent._core._errors import WorkLimitError
+from reticent.journal._blocks import Block, Rounds
+from reticent.journal._store import Record, Store, damaged
 from reticent.learners import Learner, Trace
-from reticent.learners._changes import Places
 from reticent.losses import Custom, Loss
-
-from ._blocks import Block, Rounds
-from ._store import Record, Store, damaged
+from reticent.saving._format import body_of, thing_of
+from reticent.systems._decider import Places
+from reticent.systems._saved import unpack_learner
 
 START, ROUNDS, STATE = "start", "rounds", "state"
 """The kinds of records: the learner as it began, rounds, and the learner as it was after them."""

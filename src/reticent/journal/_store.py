@@ -13,9 +13,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reticent._saving._write import ENDS, OWNER_ONLY, sync_folder
-
-from ._lock import Head, place_of
+from reticent.journal._lock import Head, place_of
+from reticent.saving._write import ENDS, OWNER_ONLY, sync_folder
 
 VERSION = 1
 """The version of the format."""

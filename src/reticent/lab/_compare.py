@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from reticent._errors import WorkLimitError
+from reticent._core._errors import WorkLimitError
 from reticent.lab._study import Best, Run
 from reticent.lab._walk import TooSlow, plan_facts, walk
 from reticent.lab._work import run_all
-from reticent.lab.streams import Stream
+from reticent.lab.streams._stream import Stream
 
 if TYPE_CHECKING:
-    from reticent.planning._goal import AnyPlan
+    from reticent.planning import BasePlan
 
 _FINE = 2048  # rounds between two looks at the clock
 
@@ -23,7 +23,7 @@ class Entry:
     """A system that takes part, with its plan; `label` says which goal it is to meet."""
 
     system: str
-    plan: AnyPlan
+    plan: BasePlan
     label: str = ""
 
 

@@ -1,4 +1,4 @@
-"""Results kept on disk, each under a name made from the work behind it."""
+"""Results kept on disk, each under a name made from the work behind it, and errors that name their file."""
 
 from __future__ import annotations
 
@@ -7,16 +7,36 @@ import hashlib
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import reticent
-from reticent.lab._about import about
+
+
+@contextmanager
+def about(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let an error inside name this file, where it would name none, or a draft that nobody has heard of.
+
+    >>> with about("study.json"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'study.json'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+# Results kept on disk, each under a name made from the work behind it.
 
 # What a certificate depends on beside its task, and what a run does: the engine, the streams and how it is measured.
-PLANNING = ("_check.py", "_norms.py", "domains", "planning", "privacy")
-SOURCES = (*PLANNING, "_kernel.py", "_random.py", "losses", "gibbs", "learners", "lab/streams", "lab/_walk.py")
+PLANNING = ("_core", "domains", "privacy", "systems")
+SOURCES = (*PLANNING, "losses", "gibbs", "hindsight", "lab/streams", "lab/_walk.py")
 
 
 def plain(value: Any) -> Any:
@@ -116,6 +136,10 @@ def _digest(home: str, sources: tuple[str, ...]) -> str:
     files = set()
     for pattern in sources:
         place = package / pattern
+        if not place.exists():
+            raise FileNotFoundError(
+                f"{pattern} is not a source of reticent: nothing would tell results of other versions apart"
+            )
         files |= set(place.rglob("*.py")) | set(place.rglob("*.json")) if place.is_dir() else set(package.glob(pattern))
     found = hashlib.sha256()
     for file in sorted(files):

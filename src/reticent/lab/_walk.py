@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from reticent.lab._study import Best, Run
 
 if TYPE_CHECKING:
-    from reticent.lab.streams import Stream
+    from reticent.lab.streams._stream import Stream
     from reticent.learners import Learner, Trace
     from reticent.losses import Loss
-    from reticent.planning._goal import AnyPlan
+    from reticent.planning import BasePlan
 
 _RATIO = 1.03  # between the rounds at which curves are kept: some 500 for a run of 1e8
 _PATH = 2000  # runs of one decision that are kept of a path
@@ -118,7 +118,7 @@ class Recorder:
 
 
 def walk(
-    plan: AnyPlan,
+    plan: BasePlan,
     stream: Stream,
     seed: int | None = None,
     *,
@@ -154,7 +154,7 @@ def walk(
             on_block(learner, trace)
         if patience is not None and seconds > patience:
             raise TooSlow(f"gave up after {seconds:.0f} s and {recorder.rounds:,} of {stream.rounds:,} rounds")
-    run = recorder.run(system or _name(plan), seed, described or plan_facts(plan), seconds)
+    run = recorder.run(system or plan.system, seed, described or plan_facts(plan), seconds)
     return run if best is None else replace(run, regret=run.total - best.value + best.gap)
 
 
@@ -166,8 +166,8 @@ def hindsight(stream: Stream) -> Best:
     >>> found.gap < 0.1, found.at[-1]
     (True, 200)
     """
-    from reticent.learners._comparator import best_fixed
-    from reticent.learners._trace_rows import prepared, suffered
+    from reticent.hindsight._comparator import best_fixed
+    from reticent.hindsight._trace import prepared, suffered
 
     def rows() -> Any:
         return prepared(stream.domain, stream.loss, stream.lipschitz, "clip", stream.blocks())  # type: ignore[arg-type]
@@ -183,7 +183,7 @@ def hindsight(stream: Stream) -> Best:
     return Best([float(x) for x in found.point], found.value, found.gap, at.tolist(), curve)
 
 
-def plan_facts(plan: AnyPlan, *, spent: bool = False) -> dict[str, Any]:
+def plan_facts(plan: BasePlan, *, spent: bool = False) -> dict[str, Any]:
     """Return what a plan promises as plain data; with `spent` also the epsilon spent on the way, which takes a while.
 
     >>> from reticent.domains import Ball
@@ -194,8 +194,8 @@ def plan_facts(plan: AnyPlan, *, spent: bool = False) -> dict[str, Any]:
     """
     names = ("horizon", "lipschitz", "regret_bound", "expected_switches", "epsilon", "delta", "neighbors", "adversary")
     found: dict[str, Any] = {name: getattr(plan, name) for name in names}
-    found["max_switches"] = getattr(plan, "max_switches", getattr(plan, "budget", None))
-    found |= {"system": _name(plan), "domain": repr(plan.domain), "text": str(plan), "explain": plan.explain()}
+    found["max_switches"] = plan.max_switches
+    found |= {"system": plan.system, "domain": repr(plan.domain), "text": str(plan), "explain": plan.explain()}
     found |= {"vacuous": bool(plan.vacuous), "spent_at": None, "spent": None}
     if spent and plan.epsilon is not None and plan.delta is not None and plan.horizon is not None:
         from reticent.privacy import spent as spent_after
@@ -217,7 +217,3 @@ def stream_facts(stream: Stream) -> dict[str, Any]:
         "loss": repr(stream.loss),
         "decision": list(stream.decision),
     }
-
-
-def _name(plan: AnyPlan) -> str:
-    return str(getattr(plan, "system", "P-COMW"))

@@ -12,7 +12,7 @@ from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
-from reticent._extras import need
+from reticent._core._errors import need
 from reticent.lab._kept import SOURCES, Kept, plain
 
 CLUSTERS = ("dask", "ray")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent._core._names import DESCENT, PCOMW, PCOMW_LAZY
 from reticent.lab._compare import Contest, Entry
 from reticent.lab._study import Run, Study
 from reticent.lab._walk import hindsight, stream_facts
-from reticent.lab.streams import Stream, get
+from reticent.lab.streams._catalogue import get
+from reticent.lab.streams._stream import Stream
 from reticent.planning import plan_descent, plan_lazy, plan_private
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ STREAMS = ("randhie-visits", "randhie")
 SHOWN = {"randhie-visits": 0, "randhie": 2}  # the coordinate of a decision that is drawn
 EPSILON, DELTA, SWITCHES = 1.0, 1e-6, 200
 SEEDS = (0, 1, 2)
-PRIVATE, LAZY, DESCENT = "P-COMW", "P-COMW, lazy", "online gradient descent"
 COMMAND = "reticent demo"
 
 
@@ -42,8 +42,8 @@ def entries(stream: Stream) -> list[Entry]:
     """
     size = stream.domain, stream.rounds, stream.lipschitz
     return [
-        Entry(PRIVATE, plan_private(*size, epsilon=EPSILON, delta=DELTA), f"private, epsilon {EPSILON:g}"),
-        Entry(LAZY, plan_lazy(*size, max_switches=SWITCHES), f"lazy, {SWITCHES} switches"),
+        Entry(PCOMW, plan_private(*size, epsilon=EPSILON, delta=DELTA), f"private, epsilon {EPSILON:g}"),
+        Entry(PCOMW_LAZY, plan_lazy(*size, max_switches=SWITCHES), f"lazy, {SWITCHES} switches"),
         Entry(DESCENT, plan_descent(*size), "neither"),
     ]
 
@@ -90,7 +90,8 @@ def picture(studies: Sequence[Study]) -> Figure:
 
 
 def _column(column: Sequence[Axes], study: Study) -> None:
-    from reticent.lab.pictures._style import INK, MUTED, counts, styles
+    from reticent._core._names import INK
+    from reticent.lab.pictures._style import MUTED, counts, styles
 
     assert study.best is not None
     top, bottom = column
@@ -124,15 +125,4 @@ def _means(axis: Axes, at: list[int], sums: list[float], **look: Any) -> None:
 def _promise(run: Run) -> str:
     if run.private:
         return f"epsilon {EPSILON:g}"
-    return f"about {SWITCHES} changes" if run.system == LAZY else "no promise"
-
-
-def main() -> int:
-    """Run `reticent demo`: that is where the table is printed and files are written."""
-    from reticent.cli import main as command_line
-
-    return command_line(["demo"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return f"about {SWITCHES} changes" if run.system == PCOMW_LAZY else "no promise"

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from reticent._check import Array
-from reticent._extras import need
-from reticent.losses._differentiated import Bound, Differentiated
-from reticent.losses._engine import Engine, WrongResultError
+from reticent._core._check import Array
+from reticent._core._errors import need
+from reticent.losses._differentiated import Bound, Differentiated, Engine, WrongResultError
 
 
 def from_jax(fn: Callable[[Any, Any], Any], lipschitz: Bound | None = None, *, probe: int = 16) -> Differentiated:

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from reticent.losses._base import Loss
+from reticent._core._tags import saved
+from reticent.losses._base import Charted, Loss
 from reticent.losses._custom import Custom, Objects
 from reticent.losses._limit import check_on_steep
-from reticent.losses._rows import Charted
 
 _BLOCK = 1 << 15  # rows prepared together: bounds temporary memory when a block is mapped from disk
 
 
+@saved("gate")
 class Gate:
     """Brings the rounds of one loss over one domain to normal form, or refuses them; it keeps nothing.
 

@@ -8,11 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reticent._check import Array, vector
-from reticent.losses._base import Loss
-from reticent.losses._limit import limited, steepness
-from reticent.losses._margins import margin_range
-from reticent.losses._rows import Charted, Rows, block, charted, column
+from reticent._core._check import Array, vector
+from reticent.losses._base import Charted, Loss, Rows, block, charted, column
+from reticent.losses._limit import limited, margin_range, steepness
 
 ABSOLUTE, PINBALL, HINGE, HUBER, LOGISTIC, SQUARED = range(6)
 

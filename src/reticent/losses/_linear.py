@@ -8,12 +8,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reticent._check import Array, vector
-from reticent.losses._base import Loss
+from reticent._core._check import Array, vector
+from reticent._core._tags import saved
+from reticent.losses._base import Charted, Loss, Rows, block, charted
 from reticent.losses._limit import limited
-from reticent.losses._rows import Charted, Rows, block, charted
 
 
+@saved("linear")
 @dataclass(frozen=True)
 class Linear(Loss):
     """The loss `g @ x`, with the gradient `g` as the data of a round.

@@ -1,16 +1,26 @@
-"""What a run reveals: the accountant, the odometer, the filter, and the way to other accountants.
+"""What a release reveals: statements, their composition, accounts, the odometer, the filter, and other accountants.
 
 `account(plan)` is the certificate of a whole run, `spent(plan, rounds)` that of a part of it, `require` refuses rounds
-that could break a goal, `dp_event(plan)` and `distribution(plan)` speak dp_accounting's language. `audit` holds a
-learner against its certificate by many runs on two neighbouring streams, such as those of `worst_case(plan)`.
+that could break a goal, `dp_event(plan)` and `distribution(plan)` speak dp_accounting's language. This package knows no
+plan and no learner: it asks whatever it is given. `audit` and `worst_case`, which run learners, live in
+`reticent.audit` and can be had here too.
 """
 
-from reticent.privacy._account import Account, Shares, account, spent
-from reticent.privacy._audit import Audit, audit
-from reticent.privacy._audit_streams import worst_case
-from reticent.privacy._events import distribution, dp_event
-from reticent.privacy._filter import allowed, require, rounds_within
-from reticent.privacy._ledger import Curve, SystemAccount
+from importlib import import_module
+from typing import Any
+
+from reticent.privacy._account import Account, Curve, Shares, SystemAccount
+from reticent.privacy._filter import account, allowed, distribution, dp_event, require, rounds_within, spent
+
+_OF_AUDIT = ("Audit", "audit", "worst_case")
+
+
+def __getattr__(name: str) -> Any:
+    """Return what `reticent.audit` has: it stands above the learners, and is known here by name only."""
+    if name in _OF_AUDIT:
+        return getattr(import_module("reticent.audit"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "Account",

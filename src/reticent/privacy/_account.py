@@ -1,28 +1,228 @@
-"""The account of a plan: epsilon for delta, delta for epsilon, and its shares (docs/theory.md, Q4 to Q9)."""
+"""Accounts of privacy: the curve of (epsilon, delta) that the smallest of several bounds gives."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from reticent._check import Array, integer
-from reticent.privacy._exposure import Exposure, exposure
-from reticent.privacy._ledger import Curve, Fall, SystemAccount
-from reticent.privacy._pld import Composed
-from reticent.privacy._renyi import Renyi
-from reticent.privacy._solve import check_delta, check_epsilon
-from reticent.privacy._terms import bounds
-from reticent.privacy._theorem import Theorem, theorem
+from reticent._core._check import Array, integer, positive, real
+from reticent.privacy._coins import NO_LOSS, Coin
+from reticent.privacy._compose import Bound, Composed, Renyi, Term
+from reticent.privacy._exposure import Exposure, bounds
 
-if TYPE_CHECKING:
-    from reticent.planning import Plan
-    from reticent.planning._system import SystemPlan
+# Sums of the privacy losses are cut off at a chance of 1e-40, and added to delta: a delta near it has no meaning.
+LEAST_DELTA = 1e-30
+_FAR = 1e9
+
+
+def check_delta(delta: float) -> float:
+    """Return `delta`; refuse what is not a probability that an epsilon can be given for."""
+    number = real("delta", delta)
+    if not LEAST_DELTA <= number < 1:
+        raise ValueError(
+            f"delta must be at least {LEAST_DELTA:g} and less than 1, got {delta!r}; draws are compared through normal "
+            "laws, which have no finite epsilon at delta = 0: take a delta far below one over the number of people"
+        )
+    return number
+
+
+def check_epsilon(epsilon: float) -> float:
+    """Return `epsilon`; refuse what is not a number of at least 0."""
+    return positive("epsilon", epsilon, zero=True)
+
+
+def smallest(delta: Callable[[float], float], goal: float) -> float:
+    """Return an epsilon with `delta(epsilon) <= goal`, up to a part in 1e11 the smallest; infinity if none is found.
+
+    >>> round(smallest(lambda e: math.exp(-e), 0.1), 9)
+    2.302585093
+    """
+    low, value = 0.0, delta(0.0)
+    if value <= goal:
+        return 0.0
+    low_log = math.log(value / goal)
+    high = 1.0
+    while (value := delta(high)) > goal:
+        if high > _FAR:
+            return math.inf
+        low, low_log = high, math.log(value / goal)
+        high = 2 * high
+    high_log = math.log(max(value, 1e-300) / goal)
+    # Regula falsi on the logarithm (the Illinois rule), with a halving step whenever it stalls.
+    for turn in range(200):
+        if high - low <= 1e-11 * high:
+            break
+        middle = low + (high - low) * low_log / (low_log - high_log)
+        if turn % 4 == 3 or not low < middle < high:
+            middle = (low + high) / 2
+        value = delta(middle)
+        if value <= goal:
+            high, high_log = middle, math.log(max(value, 1e-300) / goal)
+            low_log /= 2 if turn % 4 != 3 and low_log > 0 else 1
+            if high_log == 0:
+                break
+        else:
+            low, low_log = middle, math.log(value / goal)
+            high_log /= 2 if turn % 4 != 3 else 1
+    return high
+
+
+def lowest(delta: Callable[[float], float], failure: float) -> float:
+    """Return an epsilon at which `delta(epsilon) + (1 + exp(epsilon)) failure` is least, or hardly before that.
+
+    As a function of exp(epsilon) the sum is convex, so a search by thirds finds it. The lower end counts: the value
+    at an epsilon holds for all larger ones, and so for all beyond the least place.
+    """
+    low, high = 0.0, max(-math.log(failure), 0.0) if failure > 0 else math.inf
+    if math.isinf(high):
+        return math.inf
+    for _ in range(28):
+        a, b = low + (high - low) / 3, high - (high - low) / 3
+        if delta(a) + math.exp(a) * failure <= delta(b) + math.exp(b) * failure:
+            high = b
+        else:
+            low = a
+    return low
+
+
+class Curve(NamedTuple):
+    """The trade-off of epsilon and delta: the run is (epsilon[i], delta[i])-differentially private for every i."""
+
+    epsilon: Array
+    delta: Array
+
+
+class Fall:
+    """One bound, made to fall: with a failure it grows again for large epsilon, where its least value is used."""
+
+    def __init__(self, bound: Composed | Renyi, failure: float) -> None:
+        self.bound, self.failure = bound, failure
+
+    @cached_property
+    def _least(self) -> tuple[float, float]:
+        epsilon = lowest(self.bound.delta, self.failure)
+        return epsilon, self._at(epsilon)
+
+    def _at(self, epsilon: float) -> float:
+        extra = (1 + float(np.exp(min(epsilon, 700.0)))) * self.failure if self.failure else 0.0
+        return self.bound.delta(epsilon) + extra
+
+    def delta(self, epsilon: float) -> float:
+        """Return the bound on delta at `epsilon`."""
+        value = self._at(epsilon)
+        # Convex in exp(epsilon): if it was smaller a little before, the least value lies behind.
+        if self.failure and self._at(max(epsilon - 1e-3, 0.0)) < value:
+            place, least = self._least
+            if place <= epsilon:
+                value = min(value, least)
+        return min(1.0, value)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest epsilon at which the bound is `delta` or less."""
+        return smallest(self.delta, delta)
+
+
+class Statement(NamedTuple):
+    """A bound, and how it is composed: "pld" by privacy losses, "rdp" by Renyi divergences.
+
+    For "rdp" the `mu` of a term stands for any release whose Renyi divergence of every order a is at most a mu^2/2
+    (mu^2/2 zero-concentrated privacy); for "pld" the release must be mu-GDP.
+    """
+
+    method: str
+    bound: Bound
+
+
+class Certificate(ABC):
+    """What is certified of a run: for every delta an epsilon, for every epsilon a delta."""
+
+    @abstractmethod
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest epsilon that holds at `delta`; infinity if there is none."""
+
+    @abstractmethod
+    def delta(self, epsilon: float) -> float:
+        """Return the smallest delta that holds at `epsilon`."""
+
+    def curve(self, epsilons: Sequence[float] | Array | None = None, points: int = 100) -> Curve:
+        """Return the trade-off at `epsilons`, or at `points` of them from 0 to where delta is 1e-12."""
+        if epsilons is None:
+            top = self._last_epsilon()
+            levels = np.linspace(0.0, top if np.isfinite(top) else 50.0, integer("points", points, least=2))
+        else:
+            levels = np.asarray(epsilons, dtype=np.float64)
+        return Curve(levels, np.array([self.delta(float(level)) for level in levels]))
+
+    def _last_epsilon(self) -> float:
+        """Return where a curve that is drawn ends."""
+        return self.epsilon(1e-12)
+
+
+@dataclass(frozen=True)
+class SystemAccount(Certificate):
+    """What a run can reveal about one round, by the best of the statements proved for it.
+
+    >>> once = SystemAccount(100, "replace", (gaussian(0.5),))
+    >>> 1.7 < once.epsilon(1e-6) < 2.4
+    True
+    """
+
+    rounds: int
+    neighbors: str
+    statements: tuple[Statement, ...]
+
+    @cached_property
+    def _falls(self) -> list[Fall]:
+        return [
+            Fall(Renyi(bound) if method == "rdp" else Composed(bound), bound.failure)
+            for method, bound in self.statements
+        ]
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest epsilon that holds at `delta`; infinity if there is none."""
+        goal = check_delta(delta)
+        return min(fall.epsilon(goal) for fall in self._falls)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the smallest delta that holds at `epsilon`."""
+        level = check_epsilon(epsilon)
+        return min(fall.delta(level) for fall in self._falls)
+
+    def __str__(self) -> str:
+        """Say what the account covers, with a few of its values."""
+        change = "is replaced by another" if self.neighbors == "replace" else "is replaced by a constant"
+        lines = [f"Account of {self.rounds} rounds, where losses react to released decisions and one round {change}:"]
+        lines += [f"  epsilon = {self.epsilon(delta):.4g} at delta = {delta:g}" for delta in (1e-5, 1e-6, 1e-8)]
+        return "\n".join(lines)
+
+
+def gaussian(mu: float) -> Statement:
+    """Return the statement of a run that is `mu`-GDP as a whole."""
+    return Statement("pld", Bound(((Term(mu, Coin(1.0, 0.0), 0, NO_LOSS),),)))
+
 
 METHODS = ("pld", "rdp", "theorem")
+"""How draws and coins are accounted."""
+
+
+class Stated(Protocol):
+    """What a published theorem states: epsilon for every delta from `least` on."""
+
+    @property
+    def least(self) -> float:
+        """The smallest delta that the theorem is about."""
+
+    def epsilon(self, delta: float) -> float:
+        """Return the epsilon that it states."""
+
+    def delta(self, epsilon: float) -> float:
+        """Return the smallest delta for which it states `epsilon`."""
 
 
 class Shares(NamedTuple):
@@ -35,12 +235,12 @@ class Shares(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Account:
+class Account(Certificate):
     """What a run can reveal about one round: the curve of (epsilon, delta), whichever the method.
 
     `method` is "pld" (exact composition, the one to rely on), "rdp" (Renyi divergences, a cross-check) or "theorem"
     (the paper's). `adversary` says who chooses the losses: "adaptive", from the decisions released so far, or
-    "oblivious", in advance (docs/theory.md, Q0).
+    "oblivious", in advance (docs/theory, Q0).
     """
 
     method: str
@@ -48,7 +248,7 @@ class Account:
     neighbors: str
     rounds: int
     exposure: Exposure
-    stated: Theorem | None = None
+    stated: Stated | None = None
 
     @property
     def draws(self) -> int:
@@ -81,17 +281,9 @@ class Account:
             return self.stated.delta(level)
         return min(curve.delta(level) for curve in self._curves)
 
-    def curve(self, epsilons: Sequence[float] | Array | None = None, points: int = 100) -> Curve:
-        """Return the trade-off at `epsilons`, or at `points` of them from 0 to where delta is 1e-12.
-
-        The paper's theorem ends at the smallest delta that it allows.
-        """
-        if epsilons is None:
-            top = self.epsilon(1e-12) if self.stated is None else self.stated.epsilon(self.stated.least)
-            levels = np.linspace(0.0, top if np.isfinite(top) else 50.0, integer("points", points, least=2))
-        else:
-            levels = np.asarray(epsilons, dtype=np.float64)
-        return Curve(levels, np.array([self.delta(float(level)) for level in levels]))
+    def _last_epsilon(self) -> float:
+        # The paper's theorem ends at the smallest delta that it allows.
+        return super()._last_epsilon() if self.stated is None else self.stated.epsilon(self.stated.least)
 
     def shares(self, delta: float) -> Shares:
         """Return how much of epsilon at `delta` the draws, the later coins and the special coin take, each alone."""
@@ -122,61 +314,3 @@ class Account:
             if self.stated is None or self.stated.least <= delta:
                 lines.append(f"  epsilon = {self.epsilon(delta):.4g} at delta = {delta:g}")
         return "\n".join(lines)
-
-
-@overload
-def account(plan: Plan, method: str = "pld") -> Account: ...
-@overload
-def account(plan: SystemPlan) -> SystemAccount: ...
-def account(plan: Plan | SystemPlan, method: str = "pld") -> Account | SystemAccount:
-    """Return what a whole run of `plan` can reveal about any one round.
-
-    The plan need not claim privacy: one that is written by hand can be accounted. One with `horizon=None` has an
-    account for each epoch, `account(plan.epoch(k))`, and the run that of the worst epoch (docs/theory.md, P8).
-    Draws that may be inexact (`plan.distance`) are paid for (docs/theory.md, Q5): private plans allow exact ones only.
-
-    >>> import reticent as rt
-    >>> plan = rt.theorem_private(rt.Ball(2), 10_000, 1.0, epsilon=1.0, delta=1e-6)
-    >>> account(plan).epsilon(1e-6) < 0.1 < account(plan, method="theorem").epsilon(1e-6)
-    True
-    """
-    return _spent(plan, None, method)
-
-
-@overload
-def spent(plan: Plan, rounds: int | None, method: str = "pld") -> Account: ...
-@overload
-def spent(plan: SystemPlan, rounds: int | None) -> SystemAccount: ...
-def spent(plan: Plan | SystemPlan, rounds: int | None, method: str = "pld") -> Account | SystemAccount:
-    """Return what the first `rounds` rounds of a run can have revealed: the odometer (docs/theory.md, Q7).
-
-    It counts what could have happened by then, not what did: as many draws as the budget or the coins so far allow.
-    It holds for a number of rounds that is fixed in advance. Who stops, or looks, at a time that depends on the
-    decisions has the certificate of the latest time possible, `account(plan)`; the number of switches is no measure.
-
-    >>> import reticent as rt
-    >>> plan = rt.Plan(rt.Ball(2), 1000, 1.0, beta=0.01, lam=400.0, p=0.2, phi=1.1, batch=10, distance=0.0)
-    >>> [spent(plan, rounds).epsilon(1e-6) for rounds in (0, 9)]
-    [0.0, 0.0]
-    >>> 0 < spent(plan, 10).epsilon(1e-6) < spent(plan, 1000).epsilon(1e-6) == account(plan).epsilon(1e-6)
-    True
-    """
-    return _spent(plan, rounds, method)
-
-
-def _spent(plan: Plan | SystemPlan, rounds: int | None, method: str) -> Account | SystemAccount:
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
-    from reticent.planning._system import SystemPlan
-
-    if isinstance(plan, SystemPlan):
-        return plan.account(rounds)
-    found = exposure(plan, rounds)
-    if rounds is not None and plan.horizon is not None and rounds > plan.horizon:
-        raise ValueError(f"rounds must be at most the horizon of {plan.horizon}, got {rounds}; plan a longer horizon")
-    count = plan.horizon if rounds is None else rounds
-    assert count is not None
-    if method == "theorem":
-        # The theorem says nothing of a part of the run but what it says of the whole.
-        return Account(method, "oblivious", plan.neighbors, count, found, theorem(plan))
-    return Account(method, plan.adversary, plan.neighbors, count, found)

@@ -1,42 +1,29 @@
-"""A plan as dp_accounting sees it: stock events, and a privacy loss distribution (docs/theory.md, Q10)."""
+"""Coins and draws as stock events of dp_accounting (docs/theory, Q10)."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import scipy
 
-from reticent._check import positive
-from reticent.privacy._coin import Coin
-from reticent.privacy._exposure import Exposure, exposure
+from reticent._core._check import positive
+from reticent.privacy._coins import Coin, many_coins
+from reticent.privacy._exposure import Exposure
 from reticent.privacy._losses import Losses
-from reticent.privacy._walk import walk
-
-if TYPE_CHECKING:
-    from reticent.planning import Plan
 
 
-def dp_event(plan: Plan) -> Any:
-    """Return stock dp_accounting events whose composition reveals at least as much as a run of `plan`.
+def event_of(found: Exposure) -> Any:
+    """Return stock events whose composition reveals at least as much as these draws and coins.
 
     Others can compose them with events of their own, in dp_accounting's RDP and PLD accountants alike. All are
     Gaussian: one for each draw, and one for each coin, with the mean `gdp` that makes it dominate the coin in both
     directions. That is exact for the draws and loose for the coins: their variance grows by p (1-p) / phi(N^-1(p))^2
     against coins of one direction, 1.6 times at p = 1/2, 3 at 0.1 and 14 at 0.01. To certify a plan by itself, use
     `account`; to compose with others without that loss, `distribution`.
-
-    Use dp_accounting's default neighbouring relation: what neighbours are is in the events already, and REPLACE_ONE
-    would double the sensitivity once more.
-
-    >>> import reticent as rt
-    >>> plan = rt.Plan(rt.Ball(2), 1000, 1.0, beta=0.01, lam=400.0, p=0.2, phi=1.1, distance=0.0)
-    >>> len(dp_event(plan).events)
-    3
     """
     from dp_accounting import dp_event as events
 
-    found = _exact(plan)
     parts: list[Any] = []
     if found.draws and found.shift:
         parts.append(events.SelfComposedDpEvent(events.GaussianDpEvent(1 / found.shift), found.draws))
@@ -47,6 +34,20 @@ def dp_event(plan: Plan) -> Any:
             return events.NonPrivateDpEvent()
         parts.append(events.SelfComposedDpEvent(events.GaussianDpEvent(1 / gdp(coin)), count))
     return events.ComposedDpEvent(parts) if parts else events.NoOpDpEvent()
+
+
+def distribution_of(found: Exposure, interval: float) -> Any:
+    """Return the privacy loss distribution of these draws and coins on the grid of `interval`, rounded upwards."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    step = positive("interval", interval)
+    coins = _mapped(many_coins(found.coin, found.later), step, pld)
+    if found.special:
+        coins = coins.compose(_mapped(many_coins(found.special_coin, 1), step, pld))
+    if not found.draws or not found.shift:
+        return coins
+    noise = 1 / (found.shift * math.sqrt(found.draws))
+    return coins.compose(pld.from_gaussian_mechanism(noise, value_discretization_interval=step))
 
 
 def gdp(coin: Coin) -> float:
@@ -78,36 +79,7 @@ def _quantile(chance: float, rest: float) -> float:
     return float(scipy.special.ndtri(chance) if chance < 0.5 else -scipy.special.ndtri(rest))
 
 
-def distribution(plan: Plan, interval: float = 1e-4) -> Any:
-    """Return a dp_accounting PrivacyLossDistribution of a whole run, on the grid of `interval`, rounded upwards.
-
-    It composes with other distributions of the same interval, and is the certificate for an adaptive adversary whatever
-    `plan.adversary` is, a little larger than `account`: the special coin too is taken in its symmetric form.
-    """
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    step = positive("interval", interval)
-    found = _exact(plan)
-    coins = _mapped(walk(found.coin, found.later), step, pld)
-    if found.special:
-        coins = coins.compose(_mapped(walk(found.special_coin, 1), step, pld))
-    if not found.draws or not found.shift:
-        return coins
-    noise = 1 / (found.shift * math.sqrt(found.draws))
-    return coins.compose(pld.from_gaussian_mechanism(noise, value_discretization_interval=step))
-
-
 def _mapped(losses: Losses, step: float, pld: Any) -> Any:
     placed = losses.on_grid(step) if losses.value.size else losses
     masses = {round(value / step): float(mass) for value, mass in zip(placed.value, placed.mass, strict=True)}
     return pld.PrivacyLossDistribution.create_from_rounded_probability(masses, placed.infinite, step, True)
-
-
-def _exact(plan: Plan) -> Exposure:
-    if plan.distance > 0:
-        claim = "" if plan.private else "this plan makes no privacy claim (plan_private plans one that does), and "
-        raise ValueError(
-            f"{claim}draws must be exact (distance=0) for an event, got distance={plan.distance:g}: no stock event "
-            "stands for one that is only nearly exact; use dataclasses.replace(plan, distance=0.0), or account(plan)"
-        )
-    return exposure(plan)

@@ -1,21 +1,32 @@
-"""What a run can reveal at most: how many draws and coins, and how much each of them (docs/theory.md, Q0 to Q5)."""
+"""What draws and coins after a changed round reveal at most, and the certificates that follow (docs/theory, Q0 to Q6).
+
+Where losses are fixed in advance the coin of the changed batch costs far less (Q6). The decision in play at the changed
+batch has the same law in both worlds, and does not know of the losses. Released together with the coin's "keep" it is
+one more draw; with "switch" it is a pair of sub-densities whose hockey stick T is bounded here, point by point, and
+turned into privacy losses by its lower convex hull.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from reticent._check import integer
-from reticent.privacy._coin import Coin
+import numpy as np
 
-if TYPE_CHECKING:
-    from reticent.planning import Plan
+from reticent._core._check import Array
+from reticent.privacy._coins import NO_LOSS, Coin
+from reticent.privacy._compose import Bound, Term
+from reticent.privacy._losses import Losses, hockey_stick
+
+# Points of the curve T on each side of 1, and of the free parameter t in it: every choice is valid.
+_CURVE, _FREE = 200, 64
+# Beyond exp(30) the rest of T counts as an infinite loss.
+_FAR = 30.0
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """The draws and coins after a changed round, at most, and the constants of docs/theory.md, Q0 to Q6.
+    """The draws and coins after a changed round, at most, and the constants of docs/theory, Q0 to Q6.
 
     `shift` is s, `eta` that of a later coin, `eta_special` that of the coin of the changed batch, `length` s_L = b G
     sqrt(beta/lam). For oblivious adversaries `clip` and `clip_low` bound what clipping moves per coin (P4), and
@@ -37,12 +48,12 @@ class Exposure:
 
     @property
     def coin(self) -> Coin:
-        """The pair that dominates a coin after the changed batch (docs/theory.md, Q2)."""
+        """The pair that dominates a coin after the changed batch (docs/theory, Q2)."""
         return Coin(self.p, self.eta)
 
     @property
     def special_coin(self) -> Coin:
-        """The pair that dominates the coin of the changed batch (docs/theory.md, Q3)."""
+        """The pair that dominates the coin of the changed batch (docs/theory, Q3)."""
         return Coin(self.p, self.eta_special)
 
     @property
@@ -51,65 +62,105 @@ class Exposure:
         return self.draws == 0 and self.later == 0 and not self.special
 
 
-def exposure(plan: Plan, rounds: int | None = None) -> Exposure:
-    """Return what the first `rounds` rounds of a plan can reveal (all of its horizon unless given).
+def bounds(exposure: Exposure, adversary: str) -> tuple[Bound, ...]:
+    """Return the bounds that hold; the smallest counts.
 
-    A changed round matters from the coin at the end of its batch on: that coin, the later ones, and the draw after
-    each of them up to the budget. The worst place is the first batch. Without a budget every coin may draw.
+    Whoever fixes the losses in advance is one of those who may adapt them, so the adaptive bound holds for both.
     """
-    rounds = plan.horizon if rounds is None else integer("rounds", rounds, least=0)
-    if rounds is None:
-        raise ValueError(
-            "a plan with horizon=None has an account for each epoch, and a changed round lies in one of them: "
-            "give plan.epoch(k); plan.epoch(0) is the first"
-        )
-    coins = rounds // plan.batch
-    budget = coins if plan.budget is None else min(plan.budget, coins)
-    # Without a switch that is allowed, or possible, the first decision stays whatever the losses are.
-    moves = budget > 0 and (plan.p > 0 or plan.phi > 1)
-    G, D = plan.lipschitz, plan.domain.diameter
-    change = 2 * G if plan.neighbors == "replace" else G
-    log_phi, root = math.log(plan.phi), math.sqrt(plan.beta / plan.lam)
-    # How far a draw moves between the two worlds, at most; the chance to keep is confined by the clip as well.
-    moved = min(change / plan.lam, D)
-    slack = 2 * _rough_coin(plan)
-    clip = _clip(plan) if plan.adversary == "oblivious" else 0.0
-    return Exposure(
-        shift=change * root + 2 * plan.distance,
-        eta=min(2 * log_phi, plan.beta * plan.batch * G * moved + slack),
-        eta_special=min(2 * log_phi, plan.beta * ((plan.batch - 1) * G * moved + change * D) + slack),
-        p=plan.p,
-        log_phi=log_phi,
-        length=plan.batch * G * root + 2 * plan.distance,
-        draws=budget if moves else 0,
-        later=max(coins - 1, 0) if moves else 0,
-        special=moves,
-        clip=clip,
-        # With one auxiliary draw the lower clip loses exactly 1/phi of what the upper one does (P4a).
-        clip_low=clip / plan.phi if plan.draws == 1 else clip,
-        slip=_slip(plan, rounds) if plan.adversary == "oblivious" else 0.0,
+    if exposure.nothing:
+        return (Bound(((Term(0.0, exposure.coin, 0, NO_LOSS),),)),)
+    if adversary == "adaptive" or not exposure.special:
+        return (adaptive(exposure),)
+    found = oblivious(exposure)
+    return (adaptive(exposure),) if found is None else (adaptive(exposure), found)
+
+
+def adaptive(exposure: Exposure) -> Bound:
+    """Return the certificate for losses that may react to released decisions (docs/theory, Q4).
+
+    The coin of the changed batch is the first event that differs between the two worlds. So its direction is settled
+    before anything has been paid, and the worse of the two is enough (Q4b); later directions may depend on the past.
+    """
+    mu = exposure.shift * math.sqrt(exposure.draws)
+    special = exposure.special_coin.directions() if exposure.special else (NO_LOSS,)
+    alternatives = tuple((Term(mu, exposure.coin, exposure.later, other),) for other in special)
+    return Bound(alternatives)
+
+
+def oblivious(exposure: Exposure) -> Bound | None:
+    """Return the certificate of an oblivious adversary; None where it says nothing (p = 0 or 1, too much clipping)."""
+    e = exposure
+    if not 0 < e.p < 1 or e.shift == 0:
+        return None
+    # How far the decision and its coin are from unclipped ones; draws that are not exact come on top (P7).
+    failure = (1 - e.p) * (min(1 / e.p, e.later) * e.clip + e.clip + e.clip_low) + e.slip
+    if failure >= 1:
+        return None
+    keep = (1 - e.p) * math.exp(-e.log_phi)
+    kept = Losses(np.zeros(1), np.array([keep]), 0.0)
+    # After a "keep" draws come from the later coins only.
+    terms = (
+        Term(e.shift * math.sqrt(min(e.draws, e.later) + 1), e.coin, e.later, kept),
+        Term(e.shift * math.sqrt(e.draws), e.coin, e.later, switched(e)),
     )
+    return Bound((terms,), failure)
 
 
-def _rough_coin(plan: Plan) -> float:
-    """Return what auxiliary draws that are not exact add to a coin's eta in each world (docs/theory.md, Q5)."""
-    if plan.distance == 0:
-        return 0.0
-    reach = min(2 * math.log(plan.phi), plan.beta * plan.batch * plan.lipschitz * plan.domain.diameter)
-    apart = math.erf(plan.distance * math.sqrt(plan.draws / 8))
-    return math.log1p(math.expm1(min(reach, 700.0)) * apart)
+def switched(e: Exposure) -> Losses:
+    """Return the losses of a decision together with the coin's "switch", of mass 1 - (1-p)/phi on each side."""
+    keep = (1 - e.p) * math.exp(-e.log_phi)
+    rest = e.p - (1 - e.p) * math.expm1(-e.log_phi)
+    if rest <= 0:
+        return Losses(np.zeros(0), np.zeros(0), 0.0)
+    end = min(_FAR, -math.log(e.p))
+    alpha = 1 + np.concatenate(([0.0], np.geomspace(1e-6 * math.expm1(end), math.expm1(end), _CURVE)))
+    bound = curve(alpha, e, keep)
+    # The other side of 1 by exchanging the worlds, which have the same masses.
+    inverse = 1 / alpha[:0:-1]
+    left = rest * (1 - inverse) + inverse * bound[:0:-1]
+    places = np.concatenate(([0.0], inverse, alpha))
+    heights = np.concatenate(([rest], left, bound))
+    corners = _hull(places, heights)
+    x, y = places[corners], heights[corners]
+    slopes = np.append(np.diff(y) / np.diff(x), 0.0)
+    mass = np.maximum(np.diff(slopes), 0.0) * x[1:]
+    return Losses.of([*np.log(x[1:]), math.inf], [*mass, max(y[-1], 0.0)])
 
 
-def _clip(plan: Plan) -> float:
-    from reticent.planning._switching import Switching  # planning knows this package
+def curve(alpha: Array, e: Exposure, keep: float) -> Array:
+    """Return a bound on the hockey stick of the two "switch" sub-densities at every `alpha` >= 1.
 
-    return Switching(plan).clip
+    With rho, rho' the density ratios of the next measures to the present one, a = `keep`, and without clipping, it is
+    E (1 - a rho - alpha (1 - a rho'))+. 1 >= a rho'/(1-p), or 1 >= exp(-t) rho' - (exp(-t) rho' - 1)+ for any t, make
+    it the hockey stick of a draw (docs/theory, Q6).
+    """
+    best = _draw(keep, (1 - e.p * alpha) / (1 - e.p), e.shift)
+    free = np.concatenate(
+        (np.linspace(0, e.log_phi, _FREE // 2), np.linspace(0, min(e.log_phi, 12 * e.length), _FREE // 2))
+    )
+    tail = np.exp(-free) * hockey_stick(e.length, free)
+    factor = alpha[:, None] - (alpha[:, None] - 1) * np.exp(-free) / keep
+    found = _draw(keep, factor, e.shift) + (alpha[:, None] - 1) * tail
+    value: Array = np.minimum(best, found.min(axis=1))
+    return value
 
 
-def _slip(plan: Plan, rounds: int) -> float:
-    """Return the chance that any draw is not what an exact draw would have been (docs/theory.md, P7)."""
-    if plan.distance == 0:
-        return 0.0
-    from reticent.planning._switching import Switching
+def _draw(keep: float, factor: Array, shift: float) -> Array:
+    """Return the mass of keep (factor mu' - mu)+ for two draws that are `shift`-GDP; 0 if factor <= 0."""
+    live = factor > 0
+    safe = np.where(live, factor, 1.0)
+    value: Array = np.where(live, keep * safe * hockey_stick(shift, -np.log(safe)), 0.0)
+    return value
 
-    return Switching(replace(plan, horizon=max(rounds, 1))).failure
+
+def _hull(x: Array, y: Array) -> list[int]:
+    """Return the corners of the lower convex hull of points with increasing x."""
+    corners: list[int] = []
+    for i in range(x.size):
+        while len(corners) > 1:
+            a, b = corners[-2], corners[-1]
+            if (y[b] - y[a]) * (x[i] - x[a]) < (y[i] - y[a]) * (x[b] - x[a]):
+                break
+            corners.pop()
+        corners.append(i)
+    return corners

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from reticent._check import Array, integer
-from reticent._random import Seed
+from reticent._core._check import Array, integer
+from reticent._core._random import Seed
 from reticent.learners import make
 from reticent.losses import Linear
 from reticent.planning import plan_ftrl
@@ -19,7 +19,7 @@ class PrivateMean(Tracker):
     """The mean so far of a stream of values between public bounds, private and up to date after every value.
 
     `horizon` is the number of values to come. The whole sequence of `value` is (`epsilon`, `delta`)-private in any one
-    of the values. Running sums with square-root Toeplitz noise (those of DP-FTRL, docs/theory.md, R2) are divided by
+    of the values. Running sums with square-root Toeplitz noise (those of DP-FTRL, docs/theory, R2) are divided by
     the number of rounds, so that the noise in the mean falls like one over the rounds; `deviation` says how large it
     is. In the first rounds, where noise would be larger than the bounds, the mean is drawn to their middle.
 

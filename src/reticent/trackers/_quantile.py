@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from reticent._check import Array, real
-from reticent._random import Seed
+from reticent._core._check import Array, real
+from reticent._core._random import Seed
 from reticent.domains import Interval
 from reticent.learners import make
 from reticent.losses import Pinball

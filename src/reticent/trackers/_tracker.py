@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reticent._check import Array, numbers, real
+from reticent._core._check import Array, numbers, real
 from reticent.domains import Interval
 from reticent.learners import Learner
 

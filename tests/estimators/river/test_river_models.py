@@ -12,7 +12,7 @@ pytest.importorskip("river")
 import pandas as pd
 from river import compose, datasets, evaluate, metrics, multiclass
 
-from reticent._extras import MissingExtra
+from reticent._core._errors import MissingExtra
 from reticent.estimators.river import (
     LazyLinearRegression,
     LazyLogisticRegression,

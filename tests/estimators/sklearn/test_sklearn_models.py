@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import reticent as rt
-from reticent._extras import MissingExtra
+from reticent._core._errors import MissingExtra
 from reticent.estimators.sklearn import PrivateOnlineClassifier, PrivateOnlineRegressor
 from reticent.privacy import account
 

@@ -10,7 +10,7 @@ import pytest
 
 from reticent.lab.files import BadRow, Column, choose, count_rows, open_table
 from reticent.lab.files import _csv as csv_module
-from reticent.lab.files._columns import BadCell
+from reticent.lab.files._table import BadCell
 
 AB = (Column("a", 0), Column("b", 1))
 

@@ -14,12 +14,11 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from example import small_study
 from matplotlib.figure import Figure
 
 from reticent.lab import Study, pictures
-from reticent.lab.pictures._example import small_study
-from reticent.lab.pictures._groups import groups
-from reticent.lab.pictures._settings import settings
+from reticent.lab.pictures._groups import groups, settings
 from reticent.lab.pictures._style import MARKERS, blank, look, numbered, styles
 
 ROWS = [

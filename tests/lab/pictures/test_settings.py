@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from example import small_study
+
 from reticent.lab.pictures import regret_over_time
-from reticent.lab.pictures._example import small_study
-from reticent.lab.pictures._groups import groups
-from reticent.lab.pictures._settings import settings
+from reticent.lab.pictures._groups import groups, settings
 
 
 def test_goals_that_no_plan_meets_together_were_asked_for_apart():

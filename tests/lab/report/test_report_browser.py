@@ -14,9 +14,9 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
+from example import small_study
 from playwright.sync_api import sync_playwright
 
-from reticent.lab.pictures._example import small_study
 from reticent.lab.report import write_report
 
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -12,15 +12,13 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from example import small_study
+
 from reticent.lab import Study
-from reticent.lab.pictures._example import small_study
-from reticent.lab.pictures._groups import groups
-from reticent.lab.pictures._settings import Setting, settings
+from reticent.lab.pictures._groups import Setting, groups, settings
 from reticent.lab.report import write_report
-from reticent.lab.report._losing import defeats
-from reticent.lab.report._page import page
-from reticent.lab.report._tables import losing
-from reticent.lab.report._words import plain
+from reticent.lab.report._page import losing, page
+from reticent.lab.report._words import defeats, plain
 
 NASTY = "</script><script>alert('$css')</script><img src=x onerror=alert(1)> & \"$title\" 'x' <b>"
 EMPTY = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}

@@ -5,7 +5,7 @@ import pytest
 
 import reticent as rt
 from reticent.lab import streams
-from reticent.lab.streams._files import table
+from reticent.lab.streams._real import table
 
 
 @pytest.mark.parametrize(("name", "days", "shares"), [("nyse_o", 5651, 36), ("djia", 507, 30)])

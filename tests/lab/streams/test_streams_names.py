@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from reticent._extras import MissingExtra
+from reticent._core._errors import MissingExtra
 from reticent.lab import streams
 
 
@@ -66,9 +66,9 @@ def test_describing_loads_nothing_and_needs_no_extra():
         "heavy = ('pandas', 'river', 'statsmodels', 'universal', 'vega_datasets', 'sklearn')\n"
         "for name in heavy: sys.modules[name] = None\n"
         "from reticent.lab import streams\n"
-        "from reticent.lab.streams import _files\n"
+        "from reticent.lab.streams import _real\n"
         "assert {about.name for about in streams.describe()} == set(streams.names())\n"
-        "assert _files.table.cache_info().currsize == 0\n"
+        "assert _real.table.cache_info().currsize == 0\n"
         "assert {about.extra for about in streams.describe()} == {'', 'lab', 'streams'}\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
@@ -87,7 +87,7 @@ def test_reading_imports_no_package_of_data():
 
 
 def test_a_package_without_the_file_is_told(monkeypatch):
-    from reticent.lab.streams import _files
+    from reticent.lab.streams import _real
 
     with pytest.raises(ValueError, match=r"river must have the file datasets/none\.csv"):
-        _files.located("river", "datasets", "none.csv")
+        _real.located("river", "datasets", "none.csv")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from reticent.lab.tables import _grid, _make
-from reticent.lab.tables import _regimes as names
+from reticent._core import _names as names
+from reticent.lab.tables import _make
 from reticent.lab.tables._regimes import REGIMES
 
-SYSTEMS = {"1.1": names.TREE, "2.3": names.BLOCKS}
+SYSTEMS = {"1.1": names.DP_FTRL_TREE, "2.3": names.DESCENT}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def _shrink(monkeypatch):
         for scale, sizes in (("runnable", (200, 400, 800)), ("large", (10**6, 10**8, 10**9))):
             for rounds in sizes:
                 for dim in (2, 4):
-                    for part in _grid.PARTS:
+                    for part in _make.PARTS:
                         regime = REGIMES[name]
                         size = {"rounds": rounds, "dim": dim, "variable": regime.variable}
                         more = {"value": regime.at(rounds, dim, part), "seeds": 1 if scale == "runnable" else 0}
@@ -38,14 +38,14 @@ def _shrink(monkeypatch):
         return found
 
     def curves(variable, quick):
-        system = names.TREE if variable == "epsilon" else names.BLOCKS
+        system = names.DP_FTRL_TREE if variable == "epsilon" else names.DESCENT
         size = {"system": system, "rounds": 300, "dim": 2, "variable": variable, "seeds": 1}
         return [size | {"value": value} for value in ((1.0, 3.0) if variable == "epsilon" else (10.0, 50.0))]
 
     monkeypatch.setattr(_make, "all_tasks", few)
-    monkeypatch.setattr(_make._curves, "tasks", curves)
-    monkeypatch.setattr(_make._landscape, "tasks", lambda quick: [{"rounds": 300, "dim": 1, "epsilon": 3.0}])
-    monkeypatch.setattr(_make._landscape, "offers", offers)
+    monkeypatch.setattr(_make._cell, "tasks", curves)
+    monkeypatch.setattr(_make, "landscape_tasks", lambda quick: [{"rounds": 300, "dim": 1, "epsilon": 3.0}])
+    monkeypatch.setattr(_make, "offers", offers)
 
 
 def offers(rounds, dim, epsilon):

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
+from reticent._core import _names as names
 from reticent.lab import streams
-from reticent.lab.tables import _regimes as names
 from reticent.lab.tables._cell import cell, panel, plan_of
 from reticent.learners import make
 
 
 def test_regret_is_that_of_a_run_against_the_best_fixed_point():
-    found = cell(names.BLOCKS, 500, 3, "S", 50.0, 0.0, seeds=1)
+    found = cell(names.DESCENT, 500, 3, "S", 50.0, 0.0, seeds=1)
     for name, spec in panel(500, 3, 50.0).items():
         (gradients,) = streams.get(spec).block()
-        learner = make(plan_of(names.BLOCKS, 500, 3, 50.0, 0.0), streams.get(spec).loss, 0)
+        learner = make(plan_of(names.DESCENT, 500, 3, 50.0, 0.0), streams.get(spec).loss, 0)
         suffered = learner.observe_many(gradients).total
         regret = suffered + np.linalg.norm(gradients.sum(axis=0))
         assert found["measured"][name]["regret"] == pytest.approx(regret, abs=1e-9)
@@ -21,7 +21,7 @@ def test_regret_is_that_of_a_run_against_the_best_fixed_point():
 
 
 def test_without_seeds_nothing_is_run():
-    found = cell(names.LAZY_PAPER, 10**12, 4, "S", 1e6, 0.0)
+    found = cell(names.PAPER_LAZY, 10**12, 4, "S", 1e6, 0.0)
     assert found["measured"] == {}
     assert found["certificate"] > 0
 
@@ -32,7 +32,7 @@ def test_a_planner_that_refuses_is_recorded():
     assert "epsilon must be at most 1" in found["reason"]
 
 
-@pytest.mark.parametrize("system", [names.FTRL, names.TREE, names.FLAT])
+@pytest.mark.parametrize("system", [names.DP_FTRL, names.DP_FTRL_TREE, names.FLAT])
 def test_every_private_system_has_a_plan(system):
     assert plan_of(system, 300, 2, 3.0, 1e-6).delta == 1e-6
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from reticent.lab.tables._fit import fit
+from reticent.lab.tables._make import fit
 
 GRID = list(itertools.product((1e4, 1e5, 1e6), (2, 16), (0.1, 1.0)))
 

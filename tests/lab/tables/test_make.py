@@ -4,13 +4,13 @@ import json
 
 import pytest
 
+from reticent._core import _names as names
 from reticent.lab.tables import Workers, count, make, markdown
-from reticent.lab.tables import _regimes as names
 
 
 def test_rows_hold_the_paper_beside_certificates_and_measurements(results):
     (row,) = results["table2"]["rows"]
-    assert row["system"] == names.BLOCKS
+    assert row["system"] == names.DESCENT
     assert row["paper"] == {"T": 1.0, "d": 0.0, "S": -0.5}
     # The certificate of descent in blocks is G R T / sqrt(S), but for blocks of a whole number of rounds.
     large = row["large"]["exponents"]

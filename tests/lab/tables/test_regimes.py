@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import pytest
 
+from reticent._core import _names as names
 from reticent.lab.tables import TABLE_1, TABLE_2
-from reticent.lab.tables import _regimes as names
-from reticent.lab.tables._grid import LARGE, RUNNABLE, all_tasks
+from reticent.lab.tables._make import LARGE, RUNNABLE, all_tasks
 from reticent.lab.tables._regimes import REGIMES
 
 
@@ -27,12 +27,12 @@ def test_neighbouring_regimes_meet(table):
 @pytest.mark.parametrize(
     ("table", "system"),
     [
-        (TABLE_1, names.PRIVATE),
+        (TABLE_1, names.PCOMW),
         (TABLE_1, names.FLAT),
         (TABLE_1, names.OBJECTIVE),
-        (TABLE_1, names.FTRL),
-        (TABLE_2, names.LAZY),
-        (TABLE_2, names.LEADER),
+        (TABLE_1, names.DP_FTRL),
+        (TABLE_2, names.PCOMW_LAZY),
+        (TABLE_2, names.SHERMAN_KOREN),
     ],
 )
 def test_rates_agree_where_regimes_meet(table, system):
@@ -64,7 +64,7 @@ def test_every_point_is_inside_its_regime(table, quick):
         for regime in regimes
         for system in regime.rates
         for scale in (RUNNABLE, LARGE)
-        if not (quick and system == names.FIXED)
+        if not (quick and system == names.PCOMW_FIXED)
     }
 
 

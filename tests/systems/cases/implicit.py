@@ -3,8 +3,8 @@
 from _case import Case
 
 import reticent as rt
-from reticent.planning._approximate_leader import plan_approximate_leader
-from reticent.planning._implicit import plan_implicit
+from reticent.systems.approximate_leader._approximate_leader import plan_approximate_leader
+from reticent.systems.implicit._implicit import plan_implicit
 
 EPSILON, DELTA = 4.0, 1e-5
 triangle = rt.Polytope([[-1, 0], [0, -1], [1, 1]], [0, 0, 1])

@@ -3,10 +3,9 @@
 from _case import Case
 
 import reticent as rt
-from reticent.learners import _lazy_leader, _perturbed  # noqa: F401 (rt.make finds learners that are imported)
-from reticent.planning._lazy_leader import plan_lazy_leader
-from reticent.planning._perturbed_lazy import plan_sherman_koren
-from reticent.planning._perturbed_objective import plan_objective
+from reticent.systems.lazy_leader._lazy_leader import plan_lazy_leader
+from reticent.systems.perturbed._lazy import plan_sherman_koren
+from reticent.systems.perturbed._objective import plan_objective
 
 
 def objective(domain, smoothness, **options):

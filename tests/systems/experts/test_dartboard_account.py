@@ -9,17 +9,15 @@ from scipy import integrate, stats
 
 import reticent as rt
 from reticent.domains import Experts
-from reticent.learners._experts import PrivateDartboard
-from reticent.planning._private_dartboard import PrivateDartboardPlan
-from reticent.planning._private_dartboard_search import plan_private_dartboard
-from reticent.privacy._bounded_range import gdp_of_bounded_range
-from reticent.privacy._gauss import hockey_stick
+from reticent.privacy._losses import gdp_of_bounded_range, hockey_stick
+from reticent.systems.experts._dartboard import PrivateDartboardPlan, plan_private_dartboard
+from reticent.systems.experts._learner import PrivateDartboard
 
 LEVELS = (0.0, 0.05, 0.2, 0.5, 1.0, 1.5, 2.5)
 
 
 class Game:
-    """The adaptive game of docs/theory.md, Q0, for one coin per batch; nothing of the library is used.
+    """The adaptive game of docs/theory, Q0, for one coin per batch; nothing of the library is used.
 
     Two worlds share all losses but one; the adversary sees coins and draws, and picks each batch's losses.
     """

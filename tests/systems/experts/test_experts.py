@@ -10,13 +10,27 @@ from scipy import stats
 
 import reticent as rt
 from reticent.domains import Experts
-from reticent.learners._experts import LimitedSwitching, MultiplicativeWeights, PrivateDartboard, ShrinkingDartboard
-from reticent.learners._experts_leaders import ExpertsLazyLeader, LazyLeaderStar, PerturbedLeader
-from reticent.planning._experts import plan_hedge, plan_limited_switching
-from reticent.planning._experts_dartboard import DartboardPlan, plan_dartboard
-from reticent.planning._experts_leaders import plan_experts_lazy_leader, plan_lazy_leader_star, plan_perturbed_leader
-from reticent.planning._private_dartboard import PrivateDartboardPlan
-from reticent.planning._private_dartboard_search import plan_private_dartboard
+from reticent.systems.experts._dartboard import (
+    DartboardPlan,
+    PrivateDartboardPlan,
+    plan_dartboard,
+    plan_private_dartboard,
+)
+from reticent.systems.experts._hedge import plan_hedge, plan_limited_switching
+from reticent.systems.experts._leaders import (
+    ExpertsLazyLeader,
+    LazyLeaderStar,
+    PerturbedLeader,
+    plan_experts_lazy_leader,
+    plan_lazy_leader_star,
+    plan_perturbed_leader,
+)
+from reticent.systems.experts._learner import (
+    LimitedSwitching,
+    MultiplicativeWeights,
+    PrivateDartboard,
+    ShrinkingDartboard,
+)
 
 T, FOUR = 300, Experts(4)
 LEARNERS = {

@@ -9,19 +9,24 @@ from scipy import integrate, stats
 
 import reticent as rt
 from reticent.domains import Experts
-from reticent.planning import _experts, _experts_dartboard, _experts_leaders, _private_dartboard_search
-from reticent.planning._experts import LimitedSwitchingPlan, plan_hedge, plan_limited_switching
-from reticent.planning._experts_dartboard import DartboardPlan, overrun, plan_dartboard, switch_chance
-from reticent.planning._experts_leaders import (
+from reticent.systems import experts
+from reticent.systems._goal import Goal, NotApplicable
+from reticent.systems.experts._dartboard import (
+    DartboardPlan,
+    PrivateDartboardPlan,
+    overrun,
+    plan_dartboard,
+    plan_private_dartboard,
+    switch_chance,
+)
+from reticent.systems.experts._hedge import LimitedSwitchingPlan, plan_hedge, plan_limited_switching
+from reticent.systems.experts._leaders import (
     largest_laplace,
     plan_experts_lazy_leader,
     plan_lazy_leader_star,
     plan_perturbed_leader,
     reflections,
 )
-from reticent.planning._goal import Goal, NotApplicable
-from reticent.planning._private_dartboard import PrivateDartboardPlan
-from reticent.planning._private_dartboard_search import plan_private_dartboard
 
 TEN = Experts(10)
 
@@ -208,8 +213,7 @@ def test_bodies_and_other_losses_are_refused():
 
 
 def test_systems_answer_goals():
-    modules = (_experts, _experts_leaders, _experts_dartboard, _private_dartboard_search)
-    systems = [system for module in modules for system in module.SYSTEMS]
+    systems = experts.SYSTEMS
     assert len({system.name for system in systems}) == len(systems) == 7
     free = Goal(TEN, 5000, 1.0, rt.Linear())
     for system in systems:

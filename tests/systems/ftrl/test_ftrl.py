@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import reticent as rt
-from reticent.learners._descent import RegularisedLeader
-from reticent.learners._ftrl import DPFTRL, AgarwalSingh
-from reticent.planning._descent import LeaderPlan
-from reticent.planning._ftrl import FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
+from reticent.systems.descent._descent import LeaderPlan, RegularisedLeader
+from reticent.systems.ftrl._learner import DPFTRL, AgarwalSingh
+from reticent.systems.ftrl._plan import FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
 
 BALL = rt.Ball(3)
 KINDS = (

@@ -10,12 +10,10 @@ from dp_accounting.pld import PLDAccountant
 from scipy import integrate, stats
 
 import reticent as rt
-from reticent.planning._ftrl import SYSTEMS, FTRLPlan, plan_agarwal_singh, plan_ftrl
-from reticent.planning._ftrl_regret import Regret
-from reticent.planning._goal import Goal, NotApplicable
-from reticent.planning._noise import Buffers, SquareRoot, Tree, root_coefficients
-from reticent.planning._noise_cost import mean_length
-from reticent.planning._noise_fit import fit_buffers
+from reticent.systems._bounds import mean_length
+from reticent.systems._goal import Goal, NotApplicable
+from reticent.systems.ftrl._noise import Buffers, SquareRoot, Tree, fit_buffers, root_coefficients
+from reticent.systems.ftrl._plan import SYSTEMS, FTRLPlan, LeaderRegret, plan_agarwal_singh, plan_ftrl
 
 BALL = rt.Ball(10)
 GOAL = (1.0, 1.0, 1e-6)
@@ -154,7 +152,7 @@ def test_batches_are_the_best_and_the_regulariser_is():
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("lam", [0.3, 2.0, 20.0])
 def test_the_price_for_linear_losses_is_the_mean_it_claims_to_be(d, lam):
-    regret = Regret(d, 1.5, 1.2, 100.0, 0.0, 2.0)
+    regret = LeaderRegret(d, 1.5, 1.2, 100.0, 0.0, 2.0)
 
     def price(z):
         r = min(z / lam, 1.2)

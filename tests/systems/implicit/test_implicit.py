@@ -8,14 +8,16 @@ from scipy import stats
 from scipy.optimize import minimize
 
 import reticent as rt
-from reticent.learners._approximate_leader import ApproximateLeader
-from reticent.learners._implicit import PrivateImplicitDescent
-from reticent.learners._implicit_kernel import prox
-from reticent.learners._leader_kernel import follow
-from reticent.learners._rounds import LINEAR, Reader
-from reticent.learners._slope_kernel import nearest
-from reticent.planning._approximate_leader import ApproximateLeaderPlan, plan_approximate_leader
-from reticent.planning._implicit import ImplicitPlan, plan_implicit
+from reticent.systems._kernels import nearest
+from reticent.systems._steps import LINEAR, CompiledLoss
+from reticent.systems.approximate_leader._approximate_leader import (
+    ApproximateLeader,
+    ApproximateLeaderPlan,
+    plan_approximate_leader,
+)
+from reticent.systems.approximate_leader._kernel import follow
+from reticent.systems.implicit._implicit import ImplicitPlan, PrivateImplicitDescent, plan_implicit
+from reticent.systems.implicit._kernel import prox
 
 LOSSES = [rt.Linear(), rt.Absolute(), rt.Pinball(0.3), rt.Hinge(0.5), rt.Huber(0.4), rt.Logistic(), rt.Squared()]
 BODIES = [
@@ -53,7 +55,7 @@ def test_proximal_points_are_least():
         d = domain.chart_dim
         others, z, out = np.empty((50, d)), np.empty(d), np.empty(d)
         for loss in LOSSES:
-            reader = Reader(loss)
+            reader = CompiledLoss(loss)
             for k in range(16):
                 a, c, kappa = rng.normal(size=(1, d)), rng.normal(size=1) / 2, float(np.exp(2 * rng.normal()))
                 nearest(domain.body, rng.normal(size=d) * (0.3 if k % 2 else 2), z)
@@ -72,7 +74,7 @@ def test_proximal_points_are_least():
 
 @pytest.mark.parametrize("loss", [rt.Squared(), rt.Logistic(), rt.Huber(0.4)], ids=repr)
 def test_proximal_points_are_those_of_a_general_solver(loss):
-    rng, out, reader = np.random.default_rng(1), np.empty(2), Reader(loss)
+    rng, out, reader = np.random.default_rng(1), np.empty(2), CompiledLoss(loss)
     ball = rt.Ball(2)
     for _ in range(10):
         a, c, kappa = rng.normal(size=(1, 2)), rng.normal(size=1), float(np.exp(rng.normal()))

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 import reticent as rt
-from reticent.planning._approximate_leader import SYSTEMS as LEADERS
-from reticent.planning._approximate_leader import (
+from reticent.privacy._losses import largest_mu
+from reticent.systems._bounds import least_at, mean_length
+from reticent.systems._goal import Goal, NotApplicable
+from reticent.systems.approximate_leader._approximate_leader import SYSTEMS as LEADERS
+from reticent.systems.approximate_leader._approximate_leader import (
     ApproximateLeaderPlan,
     past_rounds,
     plan_approximate_leader,
 )
-from reticent.planning._goal import Goal, NotApplicable
-from reticent.planning._implicit import SYSTEMS as IMPLICIT
-from reticent.planning._implicit import ImplicitPlan, harmonic, least_at, plan_implicit, power_sum
-from reticent.planning._noise_cost import mean_length
-from reticent.planning._private_cost import largest_mu
+from reticent.systems.implicit._implicit import SYSTEMS as IMPLICIT
+from reticent.systems.implicit._implicit import ImplicitPlan, harmonic, plan_implicit, power_sum
 
 PLANNERS = [plan_implicit, plan_approximate_leader]
 planner = pytest.mark.parametrize("make", PLANNERS, ids=lambda make: make.__name__)

@@ -8,10 +8,8 @@ import pytest
 
 import reticent as rt
 from reticent.gibbs import Gibbs
-from reticent.learners._flat import FlatWeights, least_losses
-from reticent.learners._l2p import LazyToPrivate
-from reticent.planning._flat import FlatPlan, plan_flat
-from reticent.planning._l2p import LazyToPrivatePlan, plan_l2p
+from reticent.systems.l2p._flat import FlatPlan, FlatWeights, least_losses, plan_flat
+from reticent.systems.l2p._l2p import LazyToPrivate, LazyToPrivatePlan, plan_l2p
 
 DISC = rt.Ball(2)
 HAND = LazyToPrivatePlan(DISC, 600, 1.0, beta=0.03, lam=80.0, p=0.03, budget=100, batch=3)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from reticent.domains import Interval
-from reticent.planning._flat import FlatPlan
-from reticent.planning._l2p import LazyToPrivatePlan
 from reticent.privacy import SystemAccount
-from reticent.privacy._ledger import gaussian
+from reticent.privacy._account import gaussian
+from reticent.systems.l2p._flat import FlatPlan
+from reticent.systems.l2p._l2p import LazyToPrivatePlan
 
 ALPHAS = (1.0, 1.2, 1.7)
 

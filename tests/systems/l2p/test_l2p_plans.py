@@ -9,11 +9,12 @@ from scipy.integrate import quad
 
 from reticent.domains import Ball, Box, Interval, Polytope, Simplex
 from reticent.losses import Hinge, Linear, Logistic, Squared
-from reticent.planning import _flat, _l2p, _newton
-from reticent.planning._first_term import first_term
-from reticent.planning._flat import FlatPlan, flat_first, plan_flat
-from reticent.planning._goal import Goal, NotApplicable
-from reticent.planning._l2p import LazyToPrivatePlan, plan_l2p
+from reticent.systems._goal import Goal, NotApplicable
+from reticent.systems.l2p import _flat, _l2p
+from reticent.systems.l2p._flat import FlatPlan, flat_first, plan_flat
+from reticent.systems.l2p._l2p import LazyToPrivatePlan, plan_l2p
+from reticent.systems.newton import _newton
+from reticent.systems.pcomw._regret import first_term
 
 PLANNERS = {
     "published": plan_l2p,
@@ -158,10 +159,10 @@ def test_bad_goals_are_refused():
 
 def test_systems_answer_goals():
     goal = Goal(Ball(2), 2000, 1.0, Logistic(), 1.0, 1e-6)
-    best = _l2p.SYSTEMS[0].answer(goal)
+    best = _l2p.LAZY_TO_PRIVATE.answer(goal)
     assert isinstance(best, LazyToPrivatePlan)
     assert best.regret_bound <= plan_l2p(Ball(2), 2000, 1.0, 1.0, 1e-6).regret_bound
-    assert isinstance(_flat.SYSTEMS[0].answer(goal), FlatPlan)
+    assert isinstance(_flat.FLAT.answer(goal), FlatPlan)
     newton = _newton.SYSTEMS[0]
     open_goal = dataclasses.replace(goal, epsilon=None, delta=None)
     assert newton.answer(open_goal).exp_concavity < math.exp(-1.0)
@@ -170,7 +171,7 @@ def test_systems_answer_goals():
     for change in ({"loss": Linear()}, {"loss": Hinge()}, {"loss": Squared()}, {"domain": moved}, {"lipschitz": 1e4}):
         with pytest.raises(NotApplicable):
             newton.answer(dataclasses.replace(open_goal, **change))
-    for system in (_l2p.SYSTEMS[0], _flat.SYSTEMS[0]):
+    for system in (_l2p.LAZY_TO_PRIVATE, _flat.FLAT):
         with pytest.raises(NotApplicable):
             system.answer(open_goal)
         with pytest.raises(NotApplicable):

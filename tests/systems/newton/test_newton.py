@@ -7,9 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 import reticent as rt
-from reticent.learners._newton import OnlineNewtonStep
-from reticent.learners._newton_kernel import _cholesky, nearest_in_ball, nearest_in_rows
-from reticent.planning._newton import NewtonPlan, curvature, logistic_exp_concavity, plan_newton
+from reticent.systems.newton._kernel import _cholesky, nearest_in_ball, nearest_in_rows
+from reticent.systems.newton._newton import NewtonPlan, OnlineNewtonStep, curvature, logistic_exp_concavity, plan_newton
 
 BODIES = [rt.Ball(4, radius=1.5), rt.Box([-1, 0, -0.2, 1], [1, 3, 0.1, 2]), rt.Simplex(5), rt.Interval(-2.0, 1.0)]
 

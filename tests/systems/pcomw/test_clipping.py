@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from reticent.planning._clipping import clipping, delta0, sigma
+from reticent.systems.pcomw._switching import clipping, delta0, sigma
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 

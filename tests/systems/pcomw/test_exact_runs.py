@@ -9,8 +9,8 @@ from scipy.stats import binom
 
 from reticent.domains import Interval
 from reticent.planning import Plan
-from reticent.planning._regret import regret_bound
-from reticent.planning._switching import Switching, expected_switches, log_tail, overrun, variation, variation_sum
+from reticent.systems.pcomw._regret import regret_bound
+from reticent.systems.pcomw._switching import Switching, expected_switches, log_tail, overrun, variation, variation_sum
 
 POINTS = 101
 LINE = np.linspace(-1.0, 1.0, POINTS)

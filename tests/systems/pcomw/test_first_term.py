@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import dblquad, quad, tplquad
 
 from reticent.domains import Ball, Box, Interval, Polytope, Simplex
-from reticent.planning._ball_term import log_ball_term
-from reticent.planning._first_term import first_term, mean_term, shrinking_term
+from reticent.systems.pcomw._regret import first_term, log_ball_term, mean_term, shrinking_term
 
 
 def line_value(half, beta, lam, steep, z):

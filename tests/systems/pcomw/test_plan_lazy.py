@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from reticent.domains import Ball, Box, Interval, Polytope, Simplex
 from reticent.planning import plan_lazy, theorem_lazy
-from reticent.planning._regret import regret_bound
-from reticent.planning._switching import Switching
+from reticent.systems.pcomw._regret import regret_bound
+from reticent.systems.pcomw._switching import Switching
 
 
 @settings(max_examples=15, deadline=None)
@@ -78,7 +78,7 @@ def test_more_switches_mean_less_regret(hard):
 def test_a_hard_cap_costs_a_little():
     soft, hard = (plan_lazy(Ball(1), 100_000, 1.0, 1000, hard=hard) for hard in (False, True))
     assert soft.regret_bound < hard.regret_bound < 1.15 * soft.regret_bound
-    crude = 100_000 * (1 - (1 - soft.p) * soft.phi**-2)  # whatever the losses are (docs/theory.md, P2d)
+    crude = 100_000 * (1 - (1 - soft.p) * soft.phi**-2)  # whatever the losses are (docs/theory, P2d)
     assert f"at most {crude:,.6g} in expectation" in " ".join(soft.remarks)
     assert "in expectation" not in " ".join(hard.remarks)
     assert hard.expected_switches < 980

@@ -9,15 +9,12 @@ import pytest
 
 from reticent.domains import Ball
 from reticent.planning import Plan, plan_lazy, plan_private, theorem_private
-from reticent.planning._explain import explain
-from reticent.planning._first_term import first_term
-from reticent.planning._private_account import coins_variance, gaussian
-from reticent.planning._private_certify import build
-from reticent.planning._private_cost import Candidates, Costs, largest_mu
-from reticent.planning._private_first import FirstTerms
-from reticent.planning._private_goal import Goal
-from reticent.planning._private_search import Found
 from reticent.privacy import account
+from reticent.privacy._losses import gaussian_delta, largest_mu
+from reticent.systems._words import explain
+from reticent.systems.pcomw._private import build
+from reticent.systems.pcomw._regret import first_term
+from reticent.systems.pcomw._search import Candidates, Costs, FirstTerms, Found, PrivateGoal, coins_variance
 
 
 @pytest.mark.parametrize("adversary", ["adaptive", "oblivious"])
@@ -26,7 +23,7 @@ from reticent.privacy import account
 )
 def test_the_quick_account_is_near_the_real_one(adversary: str, batch: int, p: float, c: float) -> None:
     """It solves for the step; there the real account must have nearly the epsilon of the goal."""
-    goal = Goal(Ball(10), 10**6, 1.0, 1.0, 1e-6, "replace", adversary, None, 8)
+    goal = PrivateGoal(Ball(10), 10**6, 1.0, 1.0, 1e-6, "replace", adversary, None, 8)
     terms = FirstTerms(goal.domain, goal.horizon, (1e-4, 1e-2), (5.0, 50.0), (4, 4))
     found = Found(0.0, batch, p, c, 3.0, 15.0, 1.0)
     step = float(Costs(goal, terms).step(Candidates.of(found.point[None]))[0])
@@ -41,8 +38,8 @@ def test_a_normal_release_alone() -> None:
     for epsilon in (-0.5, 0.0, 0.2, 2.0):
         both = np.array([0.5 * math.erfc(-x / math.sqrt(2)) for x in mu / 2 - epsilon / mu])
         other = np.array([0.5 * math.erfc(x / math.sqrt(2)) for x in mu / 2 + epsilon / mu])
-        assert gaussian(mu, epsilon) == pytest.approx(both - math.exp(epsilon) * other, abs=1e-13)
-    assert float(gaussian(np.array(largest_mu(0.7, 1e-5)), 0.7)) == pytest.approx(1e-5, rel=1e-6)
+        assert gaussian_delta(mu, epsilon) == pytest.approx(both - math.exp(epsilon) * other, abs=1e-13)
+    assert float(gaussian_delta(np.array(largest_mu(0.7, 1e-5)), 0.7)) == pytest.approx(1e-5, rel=1e-6)
 
 
 @pytest.mark.parametrize(("p", "eta"), [(0.1, 0.01), (0.49, 0.1), (0.9, 0.05)])

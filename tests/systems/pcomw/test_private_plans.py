@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from reticent.domains import Ball, Box, Interval, Simplex
 from reticent.planning import Plan, plan_private
-from reticent.planning._regret import regret_bound
-from reticent.planning._switching import Switching
 from reticent.privacy import account
+from reticent.systems.pcomw._regret import regret_bound
+from reticent.systems.pcomw._switching import Switching
 
 # epsilon, rounds, dimension; the regret divided by T that is asked for: adaptive, oblivious. delta = 1e-6, unit ball.
 GOALS = [

@@ -8,12 +8,10 @@ from coin_settings import COINS
 
 import reticent as rt
 from reticent.gibbs import Gibbs
-from reticent.learners import _row_walk
-from reticent.learners._changes import Changes
-from reticent.learners._coin import AuxiliaryCoin
-from reticent.learners._learner import NEVER
-from reticent.learners._row_walk import STAGE, TAKING, RowWalk
-from reticent.learners._walk import Walk
+from reticent.systems._decider import NEVER, Changes
+from reticent.systems._walk import Walk
+from reticent.systems.pcomw import _kernels
+from reticent.systems.pcomw._walk import STAGE, TAKING, AuxiliaryCoin, RowWalk
 
 N = 603
 NO_SWITCH = (0.0, 1.0, 1, 1, None)
@@ -135,7 +133,7 @@ def test_more_changes_than_one_call_can_report():
     for walk in (plain, compiled):
         feed(*walk, block, 3000)
     agree(plain, compiled)
-    assert len(compiled[1]) == 3000 > 2 * _row_walk._CHANGES
+    assert len(compiled[1]) == 3000 > 2 * len(Changes.buffer(1)[0])
 
 
 @pytest.mark.parametrize(("domain", "loss"), [(INTERVAL, rt.Pinball(0.9)), (rt.Ball(3), rt.Logistic())], ids=str)
@@ -154,14 +152,14 @@ def test_rows_blocks_and_pickles_agree(domain, loss):
 
 
 def test_an_interrupt_within_the_loop_ends_a_learner(monkeypatch):
-    play = _row_walk._play
+    play = _kernels.play_rows
 
     def interrupted(*args):
         play(*args)
         raise KeyboardInterrupt
 
     learner = rt.PCOMW(rt.Plan(INTERVAL, N, 3.0, beta=0.3, lam=4.0, p=0.5, phi=1.1), rt.Pinball(0.5), seed=1)
-    monkeypatch.setattr(_row_walk, "_play", interrupted)
+    monkeypatch.setattr(_kernels, "play_rows", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learner.observe_many(np.ones(50), np.zeros(50))
     monkeypatch.undo()

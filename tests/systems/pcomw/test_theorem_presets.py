@@ -6,9 +6,9 @@ import pytest
 
 from reticent.domains import Ball, Box, Polytope, Simplex
 from reticent.planning import theorem_lazy, theorem_private
-from reticent.planning._regret import regret_bound
-from reticent.planning._switching import Switching
-from reticent.planning._theorems import privacy_formula
+from reticent.systems.pcomw._account import privacy_formula
+from reticent.systems.pcomw._regret import regret_bound
+from reticent.systems.pcomw._switching import Switching
 
 POINTS = [
     # domain, D, d, G, T, epsilon, delta

@@ -1,4 +1,4 @@
-"""Attacks on the certificate of objective perturbation (docs/theory.md, R5): what broke it, and what did not."""
+"""Attacks on the certificate of objective perturbation (docs/theory, R5): what broke it, and what did not."""
 
 import itertools
 import math
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import reticent as rt
-from reticent.planning import _perturbed_law
-from reticent.planning._perturbed_objective import ObjectivePlan, plan_objective
+from reticent.systems.perturbed import _law
+from reticent.systems.perturbed._objective import ObjectivePlan, plan_objective
 
 PHI = {
     "logistic": (lambda m: -1 / (1 + np.exp(m)), lambda m: 1 / (2 + np.exp(m) + np.exp(-m))),
@@ -33,20 +33,20 @@ def test_spent_does_not_stop_at_the_horizon():
 
 def test_the_search_for_mu_ends(monkeypatch):
     calls = itertools.count()
-    covers = _perturbed_law._covers
+    covers = _law._covers
 
     def counted(*arguments):
         assert next(calls) < 5000, "endless"
         return covers(*arguments)
 
-    monkeypatch.setattr(_perturbed_law, "_covers", counted)
-    assert 0 < _perturbed_law.draw_gdp(1e-17, 0.0) < 1e-15
+    monkeypatch.setattr(_law, "_covers", counted)
+    assert 0 < _law.draw_gdp(1e-17, 0.0) < 1e-15
 
 
 @pytest.mark.parametrize("noise", [1e-6, 1e-12, 1e-14, 1e-15])
 def test_mu_of_a_tiny_noise_is_not_rounded_down(noise):
     # For K -> 0 and no bend, mu/K tends to a constant from above.
-    assert _perturbed_law.draw_gdp(noise, 0.0) / noise >= _perturbed_law.draw_gdp(1e-7, 0.0) / 1e-7 * (1 - 1e-6)
+    assert _law.draw_gdp(noise, 0.0) / noise >= _law.draw_gdp(1e-7, 0.0) / 1e-7 * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("bend", [1e-12, 1e-3, 1.0, 1e6, 1e12, 1e15, 1e17])
@@ -56,7 +56,7 @@ def test_bend_change_at_any_bend(bend):
     k = Fraction(bend)
     ratio = (1 + k) ** 2 / (1 + 2 * k)
     exact = math.log1p(float(ratio - 1))
-    assert math.isclose(_perturbed_law.bend_change(bend), exact, rel_tol=1e-9)
+    assert math.isclose(_law.bend_change(bend), exact, rel_tol=1e-9)
 
 
 def test_nothing_is_spent_before_the_first_round_however_small_the_noise():

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import reticent as rt
-from reticent.learners._lazy_leader import LazyLeader
-from reticent.learners._perturbed import ObjectivePerturbation, ShermanKoren
-from reticent.learners._perturbed_kernel import minimise, responsiveness
-from reticent.planning._lazy_leader import plan_lazy_leader
-from reticent.planning._perturbed_lazy import plan_sherman_koren
-from reticent.planning._perturbed_objective import ObjectivePlan, plan_objective
+from reticent.systems.lazy_leader._lazy_leader import LazyLeader, plan_lazy_leader
+from reticent.systems.perturbed._kernel import minimise, responsiveness
+from reticent.systems.perturbed._lazy import plan_sherman_koren
+from reticent.systems.perturbed._learner import ObjectivePerturbation, ShermanKoren
+from reticent.systems.perturbed._objective import ObjectivePlan, plan_objective
 
 HUBER, LOGISTIC, SQUARED = rt.Huber(0.4), rt.Logistic(), rt.Squared()
 BODIES = [rt.Ball(3), rt.Box([-1, -0.5, -1], [1, 0.5, 1]), rt.Interval(-1.0, 1.0)]

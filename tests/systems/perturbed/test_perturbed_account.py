@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 import reticent as rt
-from reticent.learners._perturbed_kernel import log_ratio
-from reticent.planning._perturbed_law import bend_change, draw_gdp
-from reticent.planning._perturbed_objective import ObjectivePlan, plan_objective
-from reticent.privacy._gauss import hockey_stick
+from reticent.privacy._losses import hockey_stick
+from reticent.systems.perturbed._kernel import log_ratio
+from reticent.systems.perturbed._law import bend_change, draw_gdp
+from reticent.systems.perturbed._objective import ObjectivePlan, plan_objective
 
 RADIUS = 1.0
 PHI = {

@@ -7,15 +7,15 @@ import pytest
 from scipy import stats
 
 import reticent as rt
-from reticent.planning._goal import Goal, NotApplicable
-from reticent.planning._lazy_leader import SYSTEMS as LAZY_LEADER
-from reticent.planning._lazy_leader import LazyLeaderPlan, noise_width, plan_lazy_leader
-from reticent.planning._noise_cost import noise_cost
-from reticent.planning._perturbed_law import best_lam, drift, leader_regret
-from reticent.planning._perturbed_lazy import SYSTEMS as SHERMAN_KOREN
-from reticent.planning._perturbed_lazy import ShermanKorenPlan, plan_sherman_koren
-from reticent.planning._perturbed_objective import SYSTEMS as OBJECTIVE
-from reticent.planning._perturbed_objective import ObjectivePlan, plan_objective
+from reticent.systems._bounds import noise_cost
+from reticent.systems._goal import Goal, NotApplicable
+from reticent.systems.lazy_leader._lazy_leader import SYSTEMS as LAZY_LEADER
+from reticent.systems.lazy_leader._lazy_leader import LazyLeaderPlan, noise_width, plan_lazy_leader
+from reticent.systems.perturbed._law import best_lam, drift, leader_regret
+from reticent.systems.perturbed._lazy import LAZY as SHERMAN_KOREN
+from reticent.systems.perturbed._lazy import ShermanKorenPlan, plan_sherman_koren
+from reticent.systems.perturbed._objective import PRIVATE as OBJECTIVE
+from reticent.systems.perturbed._objective import ObjectivePlan, plan_objective
 
 
 @pytest.mark.parametrize(("lam", "sigma"), [(1.0, 0.1), (1.0, 1.0), (0.2, 3.0)])

@@ -5,7 +5,7 @@
 They need the package river (`pip install 'reticent[river]'`).
 """
 
-from reticent._extras import need
+from reticent._core._errors import need
 
 need("river", "river")
 

@@ -10,8 +10,7 @@ import scipy
 from river import base
 from river.utils.dataframe import to_native_frame, to_native_series
 
-from reticent.estimators.river._blocks import frame_of
-from reticent.estimators.river._model import Lazy, Model, Private
+from reticent.estimators.river._model import Lazy, Model, Private, frame_of
 from reticent.losses import Logistic
 
 _LABELS = (bool, np.bool_, int, float, np.integer, np.floating)

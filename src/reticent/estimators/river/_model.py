@@ -2,22 +2,122 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NoReturn, Self
 
 import numpy as np
 from river import base
+from river.utils.dataframe import into_frame, into_series, to_numpy
 
-from reticent._check import Array, integer, positive
-from reticent._random import generator
+from reticent._core._check import Array, integer, positive
+from reticent._core._random import generator
 from reticent.domains import Ball, Domain, Interval
-from reticent.estimators._features import feature_map
-from reticent.estimators.river._blocks import frame_of, targets_of, values_of
-from reticent.estimators.river._plans import LAZY, PRIVATE, check_privacy, check_system, lazy_plan, private_plan
+from reticent.estimators._features import column_of, feature_map
 from reticent.learners import Learner, make
 from reticent.losses import Loss
-from reticent.planning._goal import AnyPlan
+from reticent.planning import BasePlan, plan_descent, plan_ftrl, plan_lazy, plan_private
+from reticent.systems._checks import check_claim
+
+
+def frame_of(X: Any) -> Any:
+    """Return a dataframe of any library as narwhals has it."""
+    try:
+        return into_frame(X)
+    except TypeError:
+        raise ValueError(
+            f"X must be a dataframe with a column for each feature, got {type(X).__name__}; pandas.DataFrame makes one "
+            "of rows, and learn_one and predict_one take a dictionary"
+        ) from None
+
+
+def targets_of(y: Any) -> list[Any]:
+    """Return the targets of a block as a list."""
+    if isinstance(y, list | tuple) or (isinstance(y, np.ndarray) and y.ndim == 1):
+        return list(y)
+    try:
+        return list(into_series(y).to_list())
+    except TypeError:
+        shape = f" of shape {y.shape}" if hasattr(y, "shape") else ""
+        raise ValueError(
+            f"y must be a series or a list with one target for each row, got {type(y).__name__}{shape}"
+        ) from None
+
+
+def values_of(frame: Any, columns: list[int]) -> Array:
+    """Return some columns of a frame as floats; NaN means missing."""
+    if not columns:
+        return np.empty((len(frame), 0))
+    read = frame[:, columns]
+    if all(kind.is_numeric() for kind in read.schema.values()):
+        return np.asarray(to_numpy(read), dtype=np.float64)
+    return np.column_stack([_column(read.columns[i], read[:, i]) for i in range(len(columns))])
+
+
+def _column(name: Any, column: Any) -> Array:
+    values = column.to_numpy()
+    if values.dtype.kind in "biuf":  # truth values, sparse columns, categories that are numbers
+        return np.asarray(values, dtype=np.float64)
+    given: Iterable[Any] = column.to_list()
+    return column_of(name, given)
+
+
+# The plans behind the estimators, made once for each goal: river clones its models freely.
+
+PRIVATE = ("P-COMW", "DP-FTRL")
+LAZY = ("P-COMW", "gradient descent")
+_KEPT = 64  # plans, of some kilobytes each
+
+
+@lru_cache(maxsize=_KEPT)
+def private_plan(
+    domain: Domain, horizon: int | None, lipschitz: float, epsilon: float, delta: float, system: str
+) -> BasePlan:
+    """Return the plan of a private model."""
+    if system == "P-COMW":
+        return plan_private(domain, horizon, lipschitz, epsilon, delta)
+    assert horizon is not None
+    return plan_ftrl(domain, horizon, lipschitz, epsilon, delta)
+
+
+@lru_cache(maxsize=_KEPT)
+def lazy_plan(domain: Domain, horizon: int | None, lipschitz: float, max_switches: int, system: str) -> BasePlan:
+    """Return the plan of a lazy model."""
+    if system == "P-COMW":
+        return plan_lazy(domain, horizon, lipschitz, max_switches, hard=True)
+    assert horizon is not None
+    return plan_descent(domain, horizon, lipschitz, max_switches=max_switches)
+
+
+def check_privacy(epsilon: Any, delta: Any) -> None:
+    """Refuse what is not a privacy goal, as early as a model is made."""
+    if epsilon is None or (isinstance(epsilon, float) and math.isinf(epsilon)):
+        raise ValueError(
+            f"epsilon must be a number up to 50, got {epsilon!r}; models without privacy are those called Lazy"
+        )
+    if delta is None:
+        raise ValueError(
+            f"epsilon and delta go together, got epsilon={epsilon!r} and delta=None; give delta as well, far below one "
+            "over the number of people (1e-6 is usual)"
+        )
+    check_claim(epsilon, delta)
+
+
+def check_system(system: Any, horizon: Any, known: tuple[str, ...]) -> None:
+    """Refuse an unknown system, a bad horizon, and a system that needs one without."""
+    if system not in known:
+        raise ValueError(f"system must be {' or '.join(map(repr, known))}, got {system!r}")
+    if horizon is not None:
+        integer("horizon", horizon, least=1)
+    elif system != known[0]:
+        raise ValueError(
+            f"horizon must be the number of rows to come for system={system!r}, got None; {known[0]!r} runs without one"
+        )
+
+
+# What all estimators for river share: features to rows, and a learner that is made when it is first needed.
 
 
 class Model(base.Base, ABC):
@@ -46,7 +146,7 @@ class Model(base.Base, ABC):
         generator(self.seed)
 
     @abstractmethod
-    def _new_plan(self) -> AnyPlan:
+    def _new_plan(self) -> BasePlan:
         """Return the plan for the parameters."""
 
     @property
@@ -78,9 +178,9 @@ class Model(base.Base, ABC):
         return self._learner
 
     @property
-    def plan(self) -> AnyPlan:
+    def plan(self) -> BasePlan:
         """What is promised: `print(model.plan)` lays it out."""
-        plan: AnyPlan = self.learner.plan
+        plan: BasePlan = self.learner.plan
         return plan
 
     def _score(self, x: Mapping[Any, Any]) -> float:
@@ -160,7 +260,7 @@ class Private(Model):
         check_privacy(self.epsilon, self.delta)
         check_system(self.system, self.horizon, PRIVATE)
 
-    def _new_plan(self) -> AnyPlan:
+    def _new_plan(self) -> BasePlan:
         goal = self._domain, self.horizon, self._lipschitz, float(self.epsilon), float(self.delta)
         return private_plan(*goal, self.system)
 
@@ -186,5 +286,5 @@ class Lazy(Model):
         check_system(self.system, self.horizon, LAZY)
         integer("max_switches", self.max_switches, least=0)
 
-    def _new_plan(self) -> AnyPlan:
+    def _new_plan(self) -> BasePlan:
         return lazy_plan(self._domain, self.horizon, self._lipschitz, self.max_switches, self.system)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from reticent.estimators.river._linear import CHECKED
+from reticent.estimators.river._linear import CHECKED, Regression
 from reticent.estimators.river._model import Private
-from reticent.estimators.river._regression import Regression
 from reticent.losses import Pinball
 
 

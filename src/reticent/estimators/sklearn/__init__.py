@@ -1,6 +1,6 @@
 """Private online models with scikit-learn's face: a linear classifier and a linear regressor."""
 
-from reticent._extras import need
+from reticent._core._errors import need
 
 need("sklearn", "sklearn")
 

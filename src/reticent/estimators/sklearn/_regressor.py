@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from reticent._check import Array, positive, real
-from reticent.estimators.sklearn._online import PrivateOnline
-from reticent.estimators.sklearn._scaling import pair, tell_if_beyond
+from reticent._core._check import Array, positive, real
+from reticent.estimators.sklearn._online import PrivateOnline, pair, tell_if_beyond
 from reticent.losses import Absolute, Huber, Loss, Pinball, Squared
 
 LOSSES = ("absolute", "huber", "squared", "quantile")

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from reticent._check import Array
-from reticent._extras import need
-from reticent.lab.files._columns import BadCell, Column
-from reticent.lab.files._part import Part, Sieve, Table
+from reticent._core._check import Array
+from reticent._core._errors import need
+from reticent.lab.files._table import BadCell, Column, Part, Sieve, Table
 
 _BATCH = 65536
 

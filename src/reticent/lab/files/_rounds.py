@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent._check import Array
-from reticent.lab.files._columns import Column, choose
+from reticent._core._check import Array
+from reticent.lab.files._table import Column, choose
 
 if TYPE_CHECKING:
     from reticent.domains import Domain
-    from reticent.lab.files._part import Table
+    from reticent.lab.files._table import Table
     from reticent.losses import Loss
 
 _WIDEST = 1e150  # squares of what is larger are beyond floating point

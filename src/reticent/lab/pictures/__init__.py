@@ -1,11 +1,9 @@
 """Pictures of studies: readable without colours, as PNG and as vectors."""
 
-from reticent.lab.pictures._exponents import exponents
-from reticent.lab.pictures._landscape import landscape
 from reticent.lab.pictures._path import decision_path
-from reticent.lab.pictures._privacy import privacy_spent
 from reticent.lab.pictures._style import save
-from reticent.lab.pictures._time import regret_over_time
+from reticent.lab.pictures._tables import exponents, landscape
+from reticent.lab.pictures._time import privacy_spent, regret_over_time
 from reticent.lab.pictures._trade import against_epsilon, against_switches
 from reticent.lab.pictures._wealth import wealth
 

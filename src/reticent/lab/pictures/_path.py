@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reticent._core._names import INK
 from reticent.lab._study import Best, Run
-from reticent.lab.pictures._style import INK, MUTED, Style, blank, counts, legend, look, number, styles
+from reticent.lab.pictures._style import MUTED, Style, blank, counts, legend, look, number, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +27,6 @@ def decision_path(run: Run, coordinate: int | None = None, *, best: Best | None 
     Few changes are marked on the path, more are a rug below it, and many are counted over time in a second panel.
     Without a `coordinate` it is the first, or, of decisions that choose one of several experts, the expert chosen.
 
-    >>> from reticent.lab.pictures._example import small_study
     >>> study = small_study()
     >>> decision_path(study.runs[0], 1, best=study.best, label="second number").axes[0].get_ylabel()
     'second number'
@@ -64,7 +64,6 @@ def decision_path(run: Run, coordinate: int | None = None, *, best: Best | None 
 def chooses(run: Run) -> bool:
     """Whether every decision of a run is one of several experts: a 1 among zeros.
 
-    >>> from reticent.lab.pictures._example import small_study
     >>> chooses(small_study().runs[0])
     False
     """

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reticent._extras import need
-from reticent.lab._about import about
+from reticent._core._errors import need
+from reticent._core._names import INK, NAMES
+from reticent.lab._kept import about
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, MUTED, GRID = "#1f2328", "#575f68", "#d9dee3"  # text and axes, side remarks, grid lines
+MUTED, GRID = "#575f68", "#d9dee3"  # side remarks, grid lines
 # Okabe and Ito's palette without its yellow, which is lost on white; ink takes the place of black.
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", INK, "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "X", "P", "<", ">", "*", "p", "h")
@@ -30,25 +31,6 @@ DASHES: tuple[tuple[float, ...], ...] = (
     (3, 1.2),
     (6, 1.2, 1.2, 1.2, 1.2, 1.2),
 )
-_FIRST = (  # always of one colour
-    *("P-COMW", "DP-FTRL", "lazy-to-private (L2P)", "objective perturbation (Agarwal et al.)"),
-    "online gradient descent",
-)
-_SHORT = {
-    "lazy-to-private (L2P)": "L2P",
-    "continuous weights, lambda = 0 (Asi et al.)": "continuous weights",
-    "objective perturbation (Agarwal et al.)": "objective pert.",
-    "DP-FTRL, linear losses": "DP-FTRL, linear",
-    "DP-FTRL, tree noise": "DP-FTRL, tree",
-    "FTRL on a tree (Agarwal, Singh)": "FTRL on a tree",
-    "implicit descent (Jain et al.)": "implicit descent",
-    "approximate leader (Smith, Thakurta)": "approx. leader",
-    "lazy perturbed leader (Sherman, Koren)": "lazy pert. leader",
-    "follow the lazy leader (FLL)": "FLL",
-    "online gradient descent": "gradient descent",
-    "online Newton step": "Newton step",
-    "multiplicative weights (Hedge)": "Hedge",
-}
 _LOOK = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -125,7 +107,8 @@ def styles(systems: Iterable[str]) -> dict[str, Style]:
     ('#D55E00', True)
     """
     names = list(dict.fromkeys(systems))
-    numbers = {name: _FIRST.index(name) for name in names if name in _FIRST}
+    fixed = {name: NAMES[name].colour for name in names if name in NAMES}
+    numbers = {name: PALETTE.index(colour) for name, colour in fixed.items() if colour is not None}
     free = iter([*(k for k in range(len(PALETTE)) if k not in numbers.values()), *range(len(PALETTE), 10_000)])
     numbers |= {name: next(free) for name in names if name not in numbers}
     return {name: numbered(number) for name, number in numbers.items()}
@@ -139,15 +122,6 @@ def numbered(number: int) -> Style:
         MARKERS[number % len(MARKERS)],
         DASHES[(number + again) % len(DASHES)],
     )
-
-
-def short(system: str) -> str:
-    """Return a system's name for narrow places.
-
-    >>> short("lazy-to-private (L2P)"), short("P-COMW")
-    ('L2P', 'P-COMW')
-    """
-    return _SHORT.get(system, system)
 
 
 def number(value: float) -> str:

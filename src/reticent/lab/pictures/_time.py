@@ -1,4 +1,4 @@
-"""What learners paid beyond the best fixed decision, over time, with what was certified."""
+"""What happened as rounds went by: regret beside what was certified, and how much of a promised epsilon is spent."""
 
 from __future__ import annotations
 
@@ -8,13 +8,46 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.lab._study import Best, Study
-from reticent.lab.pictures._groups import Group, some
-from reticent.lab.pictures._settings import Setting, settings
+from reticent.lab.pictures._groups import Group, Setting, epsilons, groups, settings, some
 from reticent.lab.pictures._style import MUTED, Style, blank, counts, legend, logarithmic, look, number, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+def privacy_spent(study: Study) -> Figure:
+    """Draw epsilon spent after each round (at the plan's delta) and, dotted, the epsilon promised.
+
+    The study's plans must have been described with `plan_facts(plan, spent=True)`.
+
+    >>> len(privacy_spent(small_study()).axes)
+    1
+    """
+    found = [group for group in groups(study) if group.plan["spent"]]
+    if not found:
+        raise ValueError(
+            f"the study {study.title!r} does not hold the privacy spent; describe a private plan with spent=True"
+        )
+    drawn = styles(group.system for group in groups(study))
+    with look():
+        figure, axes = blank(height=3.0)
+        axis = axes[0, 0]
+        for group in found:
+            style, at, spent = drawn[group.system], group.plan["spent_at"], group.plan["spent"]
+            axis.plot(at, spent, **style.line(), **style.dots(), markevery=max(1, len(at) // 6), label=group.system)
+        for epsilon in epsilons(found):
+            axis.axhline(epsilon, color=MUTED, linewidth=1, linestyle=":", label="epsilon promised")
+            axis.annotate(
+                f" {number(epsilon)}", (1, epsilon), xycoords=("axes fraction", "data"), va="center", fontsize=8
+            )
+        axis.set(xlabel="rounds", ylabel="epsilon spent so far", ylim=(0, None))
+        counts(axis.xaxis)
+        legend(figure, [axis])
+    return figure
+
+
+# What learners paid beyond the best fixed decision, over time, with what was certified.
 
 _ACROSS = 3  # panels beside each other
 _EARLY = 0.01  # the first part of a run, which a log axis would draw as wide as the rest
@@ -31,7 +64,6 @@ def regret_over_time(study: Study) -> Figure:
     against the decision that is best over the whole stream. Both axes are logarithmic from where regret stays positive,
     if it does. Without a best fixed decision in the study, the mean loss so far is drawn instead.
 
-    >>> from reticent.lab.pictures._example import small_study
     >>> regret_over_time(small_study()).axes[0].get_xlabel()
     'rounds'
     """

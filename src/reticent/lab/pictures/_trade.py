@@ -21,7 +21,6 @@ def against_epsilon(study: Study) -> Figure:
 
     Systems without privacy are level lines.
 
-    >>> from reticent.lab.pictures._example import small_study
     >>> against_epsilon(small_study((0.5, 1.0))).axes[0].get_xscale()
     'log'
     """
@@ -48,7 +47,6 @@ def against_epsilon(study: Study) -> Figure:
 def against_switches(study: Study) -> Figure:
     """Draw regret against the number of changes: measured (filled), and certified at what the plan allows (hollow).
 
-    >>> from reticent.lab.pictures._example import small_study
     >>> against_switches(small_study()).axes[0].get_xlabel()
     'changes of the decision'
     """

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from reticent._extras import need
+from reticent._core._errors import need
+from reticent._core._names import INK
 from reticent.lab._study import Study
-from reticent.lab.pictures._groups import Floats, Group, groups
-from reticent.lab.pictures._settings import settings
-from reticent.lab.pictures._style import DASHES, INK, Style, styles, tick
+from reticent.lab.pictures._groups import Floats, Group, groups, settings
+from reticent.lab.pictures._style import DASHES, Style, styles, tick
 from reticent.lab.report._html import Html, tag
 
 _POINTS = 120  # places of the cursor: about one per three pixels of a phone

@@ -1,21 +1,260 @@
-"""A study as one page: what was asked, promised and done, and how to do it again."""
+"""A study as one page: what was asked, promised and done, in words, tables and pictures, and how to do it again."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from html import escape
 from importlib.resources import files
 from string import Template
+from typing import TYPE_CHECKING
 
+from reticent._core._names import INK
+from reticent.lab import pictures
 from reticent.lab._environment import in_words
 from reticent.lab._study import Study
-from reticent.lab.pictures._groups import Group, groups
-from reticent.lab.pictures._settings import settings
-from reticent.lab.pictures._style import number
-from reticent.lab.report import _pictures, _tables
+from reticent.lab.pictures._groups import Group, Setting, Spread, epsilons, groups, settings
+from reticent.lab.pictures._path import chooses
+from reticent.lab.pictures._style import GRID, MUTED, as_svg, number
 from reticent.lab.report._chart import chart
-from reticent.lab.report._html import Html, facts, join, listed, section, tag
-from reticent.lab.report._words import ADVERSARY, NEIGHBOURS, guess, in_short, named, paragraphs, plain, promise
+from reticent.lab.report._html import Html, facts, join, listed, scrolled, section, tag
+from reticent.lab.report._words import (
+    ADVERSARY,
+    FAR,
+    NEIGHBOURS,
+    Defeat,
+    defeats,
+    guess,
+    in_short,
+    is_ours,
+    named,
+    paid,
+    paragraphs,
+    plain,
+    plus_minus,
+    promise,
+)
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+_COLOURS = {INK: "currentColor", MUTED: "var(--muted)", GRID: "var(--line)"}
+_LEAST, _MOST = 1.05, 1.75  # pixels of width per point of the picture: narrower boxes scroll, wider ones are not filled
+
+
+def inline(figure: Figure, name: str, title: str, words: str) -> Html:
+    """Return a figure as inline SVG with a caption; `name` makes its ids its own, `words` say what it shows."""
+    text = as_svg(figure)
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)
+    assert size is not None
+    body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
+    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.DOTALL)
+    body = re.sub(r" font-family: [^;\"]*;", "", body)
+    body = re.sub(r'\bid="', f'id="{name}-', body)
+    body = re.sub(r'(url\(|href=")#', rf"\1#{name}-", body)
+    for colour, meaning in _COLOURS.items():
+        body = body.replace(colour, meaning)
+    head = (
+        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 {size[1]} {size[2]}" role="img" '
+        f'aria-labelledby="{name}-title {name}-words" style="{_widths(float(size[1]))}">'
+        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-words">{escape(words)}</desc>'
+    )
+    return tag("figure", scrolled(Html(head + body + "</svg>"), title, "box picture"), tag("figcaption", words))
+
+
+def _widths(points: float) -> str:
+    return f"min-width: {_LEAST * points:.0f}px; max-width: {_MOST * points:.0f}px"
+
+
+# The pictures of a report, each with words that say what it shows.
+
+_PATHS = 6  # paths of decisions that are shown, of the first run of as many plans
+
+
+def still(study: Study, found: Sequence[Group]) -> Html:
+    """Return every picture that the study has numbers for."""
+    parts = []
+    regret = all(group.regret is not None for group in found)
+    if study.best is not None:
+        title = "Regret over time, with certificates"
+        words = (
+            f"Regret over {study.runs[0].rounds:,} rounds, with one standard deviation over seeds as a band; "
+            f"hollow marks are what is certified. At the end: {_ends(found)}."
+        )
+        parts.append(_shown("over-time", title, words, pictures.regret_over_time(study)))
+    if regret and len(epsilons(found)) > 1:
+        title = "What privacy costs"
+        words = f"Regret against epsilon: filled marks are measured, hollow ones certified. {_ends(found)}."
+        parts.append(_shown("against-epsilon", title, words, pictures.against_epsilon(study)))
+    if regret and len(found) > 1:
+        title = "What changing seldom costs"
+        changes = "; ".join(f"{group.label}: {number(group.switches.mean)}" for group in found)
+        words = "Regret against changes of the decision: filled marks are measured, hollow ones certified. "
+        words += f"{changes}."
+        parts.append(_shown("against-changes", title, words, pictures.against_switches(study)))
+    if any(group.plan["spent"] for group in found):
+        title = "Privacy spent over time"
+        words = (
+            "Epsilon spent after each round; it reaches what was promised (dotted) at the horizon and does not pass it."
+        )
+        parts.append(_shown("spent", title, words, pictures.privacy_spent(study)))
+    return join(parts)
+
+
+def paths(study: Study, found: Sequence[Group]) -> Html:
+    """Return where decisions went: one run of each plan, the first open."""
+    names = study.stream.get("decision") or []
+    parts = []
+    for k, group in enumerate(found[:_PATHS]):
+        run = group.runs[0]
+        label = "expert chosen" if chooses(run) else str(names[0]) if names else "decision, first number"
+        words = f"{label} over time in one run of {group.label}: {run.switches:,} changes in {run.rounds:,} rounds."
+        if group.epsilon is not None:
+            words += " Decisions are what the guarantee covers."
+        figure = pictures.decision_path(run, best=study.best, label=label)
+        inside = inline(figure, f"path-{k}", f"Decisions of {group.label}", words)
+        parts.append(tag("details", tag("summary", group.label), inside, open=k == 0))
+    return join(parts)
+
+
+def _shown(name: str, title: str, words: str, figure: Figure) -> Html:
+    return join([tag("h3", title), inline(figure, name, title, words)])
+
+
+def _ends(found: Sequence[Group]) -> str:
+    return "; ".join(f"{group.label}: {number(group.regret.mean)}" for group in found if group.regret is not None)
+
+
+# The tables of a report: what every system did, and which of them did better than P-COMW.
+_SECRET = tag("span", "not private", class_="badge")
+
+
+def results(found: Sequence[Group]) -> Html:
+    """Return the table of all groups; headings become buttons that sort."""
+    regret = any(group.regret is not None for group in found)
+    right = any(run.correct is not None for group in found for run in group.runs)
+    heads = [_head("system"), _head("epsilon"), _head("runs")]
+    heads += [_head("regret", _SECRET)] * regret + [_head("certified at most"), _head("mean loss", _SECRET)]
+    heads += [_head("right predictions", _SECRET)] * right + [
+        _head("changes"),
+        _head("changes allowed"),
+        _head("seconds"),
+    ]
+    rows = []
+    for group in found:
+        cells = [
+            _cell(group.label, group.label, "th"),
+            _cell("none" if group.epsilon is None else number(group.epsilon), group.epsilon),
+            _cell(str(len(group.runs)), len(group.runs)),
+        ]
+        if regret:
+            cells.append(_spread(group.regret))
+        bound = group.bound
+        cells.append(_cell("nothing useful" if bound is None else number(bound), bound))
+        cells.append(_spread(group.loss))
+        if right:
+            share = _share(group)
+            cells.append(_cell("not counted" if share is None else f"{100 * share:.1f}%", share))
+        cells.append(_spread(group.switches))
+        cells.append(_cell("any number" if group.allowed is None else number(group.allowed), group.allowed))
+        cells.append(_spread(group.seconds))
+        rows.append(tag("tr", *cells))
+    caption = (
+        "Mean ± standard deviation over runs that differ in their seed. Changes allowed: at most, or in expectation."
+    )
+    return _table(caption, heads, rows, "What every system did")
+
+
+def _share(group: Group) -> float | None:
+    known = [run.correct / run.rounds for run in group.runs if run.correct is not None]
+    return sum(known) / len(known) if known else None
+
+
+def losing(found: Sequence[Setting]) -> Html:
+    """Return where P-COMW did worse than others, in a sentence and a table."""
+    everyone = [group for setting in found for group in (*setting.groups, *setting.free)]
+    if not any(is_ours(group) for group in everyone):
+        return tag("p", "P-COMW did not take part, so nothing can be said here.")
+    if all(is_ours(group) for group in everyone):
+        return tag("p", "P-COMW ran alone: there is nothing to compare it with.")
+    lost = defeats(found)
+    what = "regret" if all(group.regret is not None for group in everyone) else "mean loss"
+    fair = [one for one in lost if one.setting is not None]
+    seen, sure = sum(one.by_regret for one in fair), sum(one.by_regret and one.chance == FAR for one in fair)
+    with_us = [setting.groups for setting in found if any(is_ours(group) for group in setting.groups)]
+    met = sum(not is_ours(group) for inside in with_us for group in inside)
+    text = (
+        f"P-COMW met rivals that promise the same {met} time{'' if met == 1 else 's'}. The rival's measured {what} on "
+        f"this stream was lower {seen} times, {sure} of them {FAR}, and "
+        f"its certificate was lower {sum(one.by_certificate for one in fair)} times. "
+        "One stream says little about others."
+    )
+    if not lost:
+        return tag("p", text)
+    both = tag("span", "rival, P-COMW", class_="badge")
+    heads = [
+        _head("rival"),
+        _head("both promise", class_="text"),
+        _head(what, both),
+        _head("difference", class_="text"),
+    ]
+    heads += [_head("certified", both), _head("changes", both)]
+    caption = "Every rival with a lower measurement or certificate; one that promises less stands beside P-COMW's best."
+    return join([tag("p", text), _table(caption, heads, [_defeat(one) for one in lost], "Where P-COMW loses")])
+
+
+def _defeat(one: Defeat) -> Html:
+    ours, rival = one.ours, one.rival
+    a, b = paid(rival), paid(ours)
+    difference = "higher; only its certificate is lower"
+    if one.by_regret:
+        share = f"{min(100 * (1 - a.mean / b.mean), 100):.0f}% lower" if b.mean > 0 else "lower"
+        difference = f"{share}, {one.chance}"
+    bounds = ["none" if group.bound is None else number(group.bound) for group in (rival, ours)]
+    terms = "the rival promises less" if one.setting is None else one.setting.title or "nothing more"
+    return tag(
+        "tr",
+        _cell(rival.system, rival.system, "th"),
+        _cell(terms, terms, "td", "text"),
+        _cell(f"{number(a.mean)}, {number(b.mean)}", a.mean - b.mean),
+        _cell(difference, a.mean - b.mean, "td", "text"),
+        _cell(", ".join(bounds), rival.bound),
+        _cell(f"{number(rival.switches.mean)}, {number(ours.switches.mean)}", rival.switches.mean),
+    )
+
+
+def refused(refusals: Sequence[dict[str, str]]) -> Html:
+    """Return the systems that did not run, with reasons."""
+    rows = [
+        tag("tr", _cell(one["system"], one["system"], "th"), _cell(one["reason"], one["reason"], "td", "text"))
+        for one in refusals
+    ]
+    heads = [_head("system"), _head("reason", class_="text")]
+    return _table("Systems that were asked for and did not run.", heads, rows, "What did not run")
+
+
+def _table(caption: str, heads: Sequence[Html], rows: Sequence[Html], name: str) -> Html:
+    words = f"{'-'.join(name.lower().replace(',', '').split())}-words"
+    parts = tag("thead", tag("tr", *heads)), tag("tbody", *rows)
+    table = tag("table", *parts, class_="sortable", aria_label=name, aria_describedby=words)
+    return join([tag("p", caption, class_="note", id=words), scrolled(table, f"Table: {name}")])
+
+
+def _head(name: str, below: str = "", class_: str | None = None) -> Html:
+    return tag("th", tag("span", name), below, scope="col", class_=class_)
+
+
+def _cell(text: str, value: float | str | None, name: str = "td", class_: str | None = None) -> Html:
+    known = "" if value is None else value if isinstance(value, str) else f"{value:.12g}"
+    return tag(name, text, data_value=known, class_=class_, scope="row" if name == "th" else None)
+
+
+def _spread(value: Spread | None) -> Html:
+    return _cell(plus_minus(value), None if value is None else value.mean)
+
+
+# A study as one page: what was asked, promised and done, and how to do it again.
 _STREAM = (
     *(("title", "stream"), ("name", "its name"), ("why", "why private or lazy"), ("source", "source")),
     *(("rounds", "rounds"), ("loss", "loss"), ("domain", "decisions live in"), ("decision", "what a decision is")),
@@ -46,9 +285,9 @@ def _sections(study: Study, found: Sequence[Group]) -> list[tuple[str, str, Html
         ("asked", "What was asked", _asked(study)),
         ("promised", "What was promised", join([_promised(group, k == 0) for k, group in enumerate(found)])),
         ("happened", "What happened", _happened(study, found) if found else _nothing()),
-        ("decisions", "Where the decisions went", _pictures.paths(study, found)),
-        ("losing", "Where P-COMW loses", _tables.losing(asked) if len(found) > 1 else nothing),
-        ("refused", "What did not run, and why", _tables.refused(study.refusals) if study.refusals else nothing),
+        ("decisions", "Where the decisions went", paths(study, found)),
+        ("losing", "Where P-COMW loses", losing(asked) if len(found) > 1 else nothing),
+        ("refused", "What did not run, and why", refused(study.refusals) if study.refusals else nothing),
         ("private", "How private this is", _private(found) if found else nothing),
         ("repeat", "How to do it again", _repeat(study)),
     ]
@@ -108,7 +347,7 @@ def _nothing() -> Html:
 
 def _happened(study: Study, found: Sequence[Group]) -> Html:
     parts = [_best(study)] if study.best is not None else []
-    parts += [_tables.results(found), tag("h3", "Over time"), chart(study), _pictures.still(study, found)]
+    parts += [results(found), tag("h3", "Over time"), chart(study), still(study, found)]
     return join(parts)
 
 

@@ -5,16 +5,11 @@ from __future__ import annotations
 import importlib.util
 from typing import NamedTuple
 
-from reticent._extras import need
-from reticent.lab.streams._adversaries import AROUND
-from reticent.lab.streams._files import EXTRAS
-from reticent.lab.streams._people import PEOPLE
+from reticent._core._errors import need
 from reticent.lab.streams._prices import PORTFOLIOS
-from reticent.lab.streams._services import SERVICES
-from reticent.lab.streams._settings import Setting, nearest, put_together, read_all, taken_apart
-from reticent.lab.streams._stream import Stream
-from reticent.lab.streams._things import THINGS
-from reticent.lab.streams._worst import WORST
+from reticent.lab.streams._real import EXTRAS, PEOPLE, THINGS
+from reticent.lab.streams._stream import Setting, Stream, nearest, put_together, read_all, taken_apart
+from reticent.lab.streams._synthetic import AROUND, SERVICES, WORST
 
 _REAL = {stream.name: stream for stream in (*PEOPLE, *THINGS, *PORTFOLIOS)}
 _SYNTHETIC = {name: (make, settings) for name, make, settings in (*AROUND, *WORST, *SERVICES)}

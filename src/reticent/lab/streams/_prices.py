@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from reticent._check import Array
+from reticent._core._check import Array
 from reticent.domains import Simplex
-from reticent.lab.streams._files import table
+from reticent.lab.streams._real import table
 from reticent.lab.streams._stream import Block, Stream
 from reticent.losses import Squared
 

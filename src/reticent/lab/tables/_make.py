@@ -1,21 +1,320 @@
-"""Make the tables: all cells in parallel, kept as they finish, then the rows."""
+"""The tables: all cells in parallel, kept as they finish, then rows with their exponents, and who is best where."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy import stats
+
+from reticent._core._names import OBJECTIVE, PAPER, PAPER_LAZY, PCOMW_FIXED
 from reticent.lab._environment import facts
 from reticent.lab._kept import PLANNING, SOURCES
 from reticent.lab._work import run_all
-from reticent.lab.tables import _curves, _landscape
+from reticent.lab.tables import _cell
 from reticent.lab.tables._cell import cell
-from reticent.lab.tables._grid import all_tasks
-from reticent.lab.tables._regimes import TABLES
-from reticent.lab.tables._rows import rows_of
+from reticent.lab.tables._regimes import REGIMES, TABLES, Regime, in_words
+
+CONFUSED = 30.0  # condition number from which on exponents are not told apart
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """A fitted exponent with its 95 percent interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A power law fitted to points: its exponents, how far the points are from it, and what could not be fitted.
+
+    `condition` is that of the logarithms, centred and of equal length: above 30 the variables move together and their
+    exponents trade against each other. `residual` is the root mean square of the logarithm that is left.
+    """
+
+    exponents: dict[str, Exponent]
+    points: int
+    condition: float
+    residual: float
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether the points tell the exponents apart."""
+        return self.condition < CONFUSED
+
+    def facts(self) -> dict[str, Any]:
+        """Return it all as plain data."""
+        return asdict(self) | {"identifiable": self.identifiable}
+
+
+def fit(rows: Sequence[Mapping[str, float]], variables: Sequence[str], target: str = "regret") -> Fit | None:
+    """Fit target = constant * product of powers; None with too few points. Variables that do not vary are left out.
+
+    >>> rows = [{"T": T, "d": d, "regret": 3 * T**0.5 * d} for T in (10, 100, 1000) for d in (2, 4)]
+    >>> {name: round(one.value, 6) for name, one in fit(rows, ("T", "d")).exponents.items()}
+    {'T': 0.5, 'd': 1.0}
+    """
+    moving = [name for name in variables if len({row[name] for row in rows}) > 1]
+    if not moving or len(rows) < len(moving) + 2:
+        return None
+    X = np.log([[float(row[name]) for name in moving] for row in rows])
+    y = np.log([float(row[target]) for row in rows])
+    X, middle = X - X.mean(axis=0), y - y.mean()
+    sizes = np.linalg.norm(X, axis=0)
+    lengths = np.linalg.svd(X / sizes, compute_uv=False)
+    condition = float(lengths[0] / lengths[-1]) if lengths[-1] > 1e-12 else math.inf
+    if not math.isfinite(condition):
+        return Fit({}, len(rows), condition, math.nan)
+    values = np.linalg.lstsq(X, middle, rcond=None)[0]
+    left = middle - X @ values
+    free = len(rows) - len(moving) - 1
+    spread = np.sqrt(np.sum(left**2) / free * np.diag(np.linalg.inv(X.T @ X)))
+    reach = float(stats.t.ppf(0.5 + LEVEL / 2, free)) * spread
+    found = {
+        name: Exponent(float(v), float(v - r), float(v + r)) for name, v, r in zip(moving, values, reach, strict=True)
+    }
+    return Fit(found, len(rows), condition, float(np.sqrt(np.mean(left**2))))
+
+
+# The points at which the tables are computed: inside every regime, for certificates and for runs.
+
+PARTS = (0.1, 0.9)  # of the way through a regime, in logarithms
+# A delta of 1e-6 is not small beside the epsilons of the last regimes at large T, and would soften them.
+DELTAS = {"runnable": 1e-6, "large": 1e-9}
+RUNNABLE, LARGE = "runnable", "large"
+
+_ROUNDS = {
+    (RUNNABLE, False): (10**4, 6 * 10**4, 4 * 10**5),
+    (RUNNABLE, True): (3 * 10**3, 3 * 10**4),
+    (LARGE, False): (10**8, 10**10, 10**12),  # P-COMW is planned for up to 1e12 rounds
+    (LARGE, True): (10**8, 10**12),
+}
+_LAZY_LARGE = {False: (2**30, 2**36, 2**42), True: (2**30, 2**42)}  # at 2^53 a plan of the lazy leader is not the best
+_FORMULA = {False: (10**12, 10**14, 9 * 10**15), True: (10**12, 9 * 10**15)}  # closed forms cost nothing
+_DIMS = {RUNNABLE: (2, 16), LARGE: (4, 64)}
+# Rows 5 and 6 are apart from row 4 for T >= d^9 only, and row 7 for T >= d^6; row 3 is narrow, a factor of d^(1/6),
+# unless d is large.
+_DIMS_OF = {
+    ("1.3", RUNNABLE): (4, 32),
+    ("1.3", LARGE): (16, 256),
+    ("1.5", RUNNABLE): (2, 3),
+    ("1.5", LARGE): (2, 7),
+    ("1.6", RUNNABLE): (2, 3),
+    ("1.6", LARGE): (2, 7),
+    ("1.7", RUNNABLE): (2, 4),
+    ("1.7", LARGE): (4, 16),
+}
+_LATER = {False: (2 * 10**4, 10**5, 4 * 10**5), True: (2 * 10**4, 10**5)}  # 2e4 is 3^9
+
+
+def seeds_of(rounds: int) -> int:
+    """Return how many runs a mean is over: short ones cost little, and some learners draw their noise only once."""
+    return 8 if rounds <= 10**4 else 4 if rounds <= 10**5 else 3
+
+
+def tasks_of(regime: Regime, system: str, scale: str, quick: bool) -> list[dict[str, Any]]:
+    """Return the cells of one system in one regime, at runnable or at large T."""
+    rounds_here = _ROUNDS[scale, quick]
+    if scale == LARGE and system in (PAPER, PAPER_LAZY):
+        rounds_here = _FORMULA[quick]
+    elif scale == LARGE and regime.table == 2:
+        rounds_here = _LAZY_LARGE[quick]
+    elif scale == RUNNABLE and regime.name in ("1.5", "1.6"):
+        rounds_here = _LATER[quick]
+    measured = scale == RUNNABLE and system not in (PAPER, PAPER_LAZY)
+    tasks = []
+    for rounds in rounds_here:
+        for dim in _DIMS_OF.get((regime.name, scale), _DIMS[scale]):
+            for part in PARTS:
+                value = regime.at(rounds, dim, part)
+                if value is None:
+                    continue
+                size = {"system": system, "rounds": rounds, "dim": dim, "variable": regime.variable, "value": value}
+                seeds = seeds_of(rounds) if measured else 0
+                tasks.append(size | {"delta": DELTAS[scale] if regime.table == 1 else 0.0, "seeds": seeds})
+    return tasks
+
+
+def all_tasks(table: str, quick: bool) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return (regime, scale, task) of every cell of a table."""
+    return [
+        (regime.name, scale, task)
+        for regime in TABLES[table]
+        for system in regime.rates
+        if not (quick and system == PCOMW_FIXED)  # the slower of two plans of P-COMW
+        for scale in (RUNNABLE, LARGE)
+        for task in tasks_of(regime, system, scale, quick)
+    ]
+
+
+def regime_of(name: str) -> Regime:
+    """Return the regime of this name."""
+    return REGIMES[name]
+
+
+# Rows of the tables: for a regime and a system the paper's exponents, the certificate's and the measured ones.
+
+Cell = Mapping[str, Any]
+
+
+def rows_of(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Return the rows of a table from its cells (`regime`, `scale`, the task's words and what `cell` returned)."""
+    keys = list(dict.fromkeys((cell["regime"], cell["system"]) for cell in cells))
+    return [_row(*key, [cell for cell in cells if (cell["regime"], cell["system"]) == key]) for key in keys]
+
+
+def _row(name: str, system: str, cells: Sequence[Cell]) -> dict[str, Any]:
+    regime = REGIMES[name]
+    runnable, large = ([cell for cell in cells if cell["scale"] == scale] for scale in (RUNNABLE, LARGE))
+    worst = [(cell, *_worst(cell)) for cell in runnable if cell["measured"]]
+    measured = [_point(cell, regret) for cell, _, regret in worst if regret > 0]
+    variables = ("T", "d", regime.variable)
+    formula = system in (PAPER, PAPER_LAZY)  # its exponents mean something even where it says nothing
+    return {
+        "table": regime.table,
+        "regime": name,
+        "text": regime.text,
+        "variable": regime.variable,
+        "system": system,
+        "rate": in_words(regime.rates[system]),
+        "paper": {key: float(value) for key, value in regime.rates[system].items()},
+        "runnable": _facts(_certificates(runnable, formula), variables),
+        "large": _facts(_certificates(large, formula), variables),
+        "measured": _facts(measured, variables),
+        "along": {
+            "paper": _along(regime, [_point(cell, _stated(regime, cell)) for cell in large or runnable]),
+            "runnable": _along(regime, _certificates(runnable, formula)),
+            "large": _along(regime, _certificates(large, formula)),
+            "measured": _along(regime, measured),
+        },
+        "worst": dict(Counter(stream for _, stream, _ in worst).most_common()),
+        "above": _above(worst),
+        "vacuous": {
+            scale: sum(cell["vacuous"] for cell in part)
+            for scale, part in zip((RUNNABLE, LARGE), (runnable, large), strict=True)
+        },
+        "refused": sorted({cell["reason"].partition(", got")[0] for cell in cells if cell["reason"]}),
+        "last": _last(large),
+        "last_run": _last(runnable),
+    }
+
+
+def _worst(cell: Cell) -> tuple[str, float]:
+    """Return the stream of the panel on which the mean regret is largest, and that."""
+    name = max(cell["measured"], key=lambda stream: cell["measured"][stream]["regret"])
+    return name, float(cell["measured"][name]["regret"])
+
+
+def _above(worst: Sequence[tuple[Cell, str, float]]) -> dict[str, float]:
+    """Return how many means are above their certificates, and the most standard errors that one is above."""
+    over = [
+        (regret - cell["certificate"]) / max(cell["measured"][stream]["error"], 1e-12)
+        for cell, stream, regret in worst
+        if cell["certificate"] is not None and regret > cell["certificate"]
+    ]
+    return {"count": len(over), "errors": max(over, default=0.0)}
+
+
+def _stated(regime: Regime, cell: Cell) -> float:
+    """Return the paper's rate at a cell, without a constant."""
+    at = {"T": cell["rounds"], "d": cell["dim"], cell["variable"]: cell["value"]}
+    powers = regime.rates[cell["system"]]
+    return math.exp(sum(float(power) * math.log(at[name]) for name, power in powers.items()))
+
+
+def _along(regime: Regime, points: Sequence[Mapping[str, float]]) -> dict[str, Any] | None:
+    """Fit the exponent of T along the regime: epsilon (or S) moves with T, d and the place in the regime stay."""
+    placed = []
+    for point in points:
+        low, high = regime.ends(int(point["T"]), int(point["d"]))
+        part = math.log(point[regime.variable] / low) / math.log(high / low)
+        placed.append(dict(point) | {"place": math.exp(part)})
+    found = fit(placed, ("T", "d", "place")) if placed else None
+    return None if found is None or "T" not in found.exponents else asdict(found.exponents["T"])
+
+
+def _point(cell: Cell, regret: float) -> dict[str, float]:
+    return {"T": cell["rounds"], "d": cell["dim"], cell["variable"]: cell["value"], "regret": regret}
+
+
+def _certificates(cells: Sequence[Cell], formula: bool) -> list[dict[str, float]]:
+    sound = [cell for cell in cells if cell["certificate"] is not None and (formula or not cell["vacuous"])]
+    return [_point(cell, cell["certificate"]) for cell in sound]
+
+
+def _facts(points: Sequence[Mapping[str, float]], variables: Sequence[str]) -> dict[str, Any] | None:
+    found: Fit | None = fit(points, variables) if points else None
+    if found is None:
+        return None
+    return found.facts() | {"rounds": [min(p["T"] for p in points), max(p["T"] for p in points)]}
+
+
+def _last(cells: Sequence[Cell]) -> dict[str, Any] | None:
+    """Return the certificate (and the worst regret) at the largest T and d, as multiples of sqrt(T)."""
+    sound = [cell for cell in cells if cell["certificate"] is not None]
+    if not sound:
+        return None
+    cell = max(sound, key=lambda one: (one["rounds"], one["dim"], one["value"]))
+    root = math.sqrt(cell["rounds"])
+    found = {"T": cell["rounds"], "d": cell["dim"], cell["variable"]: cell["value"]}
+    measured = _worst(cell)[1] / root if cell["measured"] else None
+    return found | {"certificate": cell["certificate"] / root, "measured": measured}
+
+
+# Which system has the lowest certificate, over rounds, dimension and epsilon.
+
+DELTA = 1e-6
+
+
+def offers(rounds: int, dim: int, epsilon: float) -> dict[str, float]:
+    """Return every private system's certificate for logistic losses of slope 1 on the unit ball, divided by T."""
+    import reticent as rt
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of vacuous certificates, which are not chosen
+        found = rt.compare_plans(rt.Ball(dim), rounds, 1.0, rt.Logistic(), epsilon=epsilon, delta=DELTA)
+    return {offer.system: offer.regret_bound / rounds for offer in found}
+
+
+def landscape_tasks(quick: bool) -> list[dict[str, Any]]:
+    """Return the places of the map."""
+    rounds, dims = ((10**4, 10**6), (1, 10)) if quick else ((10**4, 10**6, 10**8, 10**10), (1, 10, 100))
+    epsilons = (0.1, 1.0) if quick else (0.1, 1.0, 10.0)
+    return [{"rounds": T, "dim": d, "epsilon": epsilon} for T in rounds for d in dims for epsilon in epsilons]
+
+
+def landscape(
+    places: Sequence[dict[str, Any]], found: Sequence[dict[str, float]], smooth: bool
+) -> list[dict[str, Any]]:
+    """Return the best system of every place; without smoothness objective perturbation does not apply.
+
+    A certificate of 1 a round or more says nothing: staying at the centre loses no more than that.
+
+    >>> place = {"rounds": 100, "dim": 1, "epsilon": 1.0}
+    >>> landscape([place], [{"P-COMW": 0.2, OBJECTIVE: 0.1}], smooth=False)[0]["system"]
+    'P-COMW'
+    """
+    made = []
+    for place, bounds in zip(places, found, strict=True):
+        allowed = {name: bound for name, bound in bounds.items() if (smooth or name != OBJECTIVE) and bound < 1.0}
+        best = min(allowed, key=allowed.__getitem__, default=None)
+        size = {"horizon": place["rounds"], "dim": place["dim"], "epsilon": place["epsilon"]}
+        made.append(size | {"system": best, "bound": None if best is None else allowed[best]})
+    return made
+
+
+# Make the tables: all cells in parallel, kept as they finish, then the rows.
 
 SECTIONS = (*TABLES, "landscape", "curves")
 
@@ -66,9 +365,9 @@ def count(quick: bool, sections: Sequence[str] = SECTIONS) -> int:
     """
     sizes = {name: len(all_tasks(name, quick)) for name in TABLES if name in sections}
     if "landscape" in sections:
-        sizes["landscape"] = len(_landscape.tasks(quick))
+        sizes["landscape"] = len(landscape_tasks(quick))
     if "curves" in sections:
-        sizes["curves"] = sum(len(_curves.tasks(variable, quick)) for variable in ("epsilon", "S"))
+        sizes["curves"] = sum(len(_cell.tasks(variable, quick)) for variable in ("epsilon", "S"))
     return sum(sizes.values())
 
 
@@ -93,17 +392,16 @@ def make(quick: bool, workers: Workers, sections: Sequence[str] = SECTIONS) -> d
             results[name] = {"rows": rows_of(cells), "cells": cells}
             results["work"] += sum(one["seconds"] for one in found)
     if "landscape" in sections:
-        tasks = _landscape.tasks(quick)
-        bounds = workers.do(_landscape.offers, tasks, "landscape", (*PLANNING, "losses"))
+        tasks = landscape_tasks(quick)
+        bounds = workers.do(offers, tasks, "landscape", (*PLANNING, "losses"))
         results["landscape"] = {
             "places": [task | {"bounds": one} for task, one in zip(tasks, bounds, strict=True)],
-            "convex": _landscape.cells(tasks, bounds, smooth=False),
-            "smooth": _landscape.cells(tasks, bounds, smooth=True),
+            "convex": landscape(tasks, bounds, smooth=False),
+            "smooth": landscape(tasks, bounds, smooth=True),
         }
     if "curves" in sections:
         results["curves"] = {
-            variable: workers.do(_curves.runs, _curves.tasks(variable, quick), "curves")
-            for variable in ("epsilon", "S")
+            variable: workers.do(_cell.runs, _cell.tasks(variable, quick), "curves") for variable in ("epsilon", "S")
         }
     return results | {"seconds": time.perf_counter() - begin}
 

@@ -7,13 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-OPEN = 16.0  # an end that the paper leaves open is put this far from the other one
+from reticent._core import _names
 
-PRIVATE, FIXED, PAPER = "P-COMW", "P-COMW, losses fixed in advance", "P-COMW, the paper's constants"
-FLAT, OBJECTIVE = "continuous weights, lambda = 0 (Asi et al.)", "objective perturbation (Agarwal et al.)"
-FTRL, TREE = "DP-FTRL", "DP-FTRL, tree noise"
-LAZY, LAZY_PAPER = "P-COMW, lazy", "P-COMW, lazy, the paper's constants"
-LEADER, BLOCKS = "lazy perturbed leader (Sherman, Koren)", "online gradient descent"
+OPEN = 16.0  # an end that the paper leaves open is put this far from the other one
 
 Rate = Mapping[str, Fraction]
 
@@ -93,12 +89,12 @@ _SUMS = rate("1/2", "1/4", epsilon="-1/2")
 
 def _row(number: int, text: str, low: tuple[float, float] | None, high: tuple[float, float] | None, ours: Rate,
          flat: Rate | None = None, smooth: Rate | None = None) -> Regime:  # fmt: skip
-    rates = {PRIVATE: ours, FIXED: ours, PAPER: ours}
+    rates = {_names.PCOMW: ours, _names.PCOMW_FIXED: ours, _names.PAPER: ours}
     if flat is not None:
-        rates[FLAT] = flat
+        rates[_names.FLAT] = flat
     if smooth is not None:
-        rates[OBJECTIVE] = smooth
-    return Regime(1, number, text, "epsilon", low, high, rates | {FTRL: _SUMS, TREE: _SUMS})
+        rates[_names.OBJECTIVE] = smooth
+    return Regime(1, number, text, "epsilon", low, high, rates | {_names.DP_FTRL: _SUMS, _names.DP_FTRL_TREE: _SUMS})
 
 
 TABLE_1 = (
@@ -119,7 +115,7 @@ _IN_BLOCKS = rate("1", S="-1/2")
 
 def _lazy(number: int, text: str, low: tuple[float, float] | None, high: tuple[float, float] | None, ours: Rate,
           before: Rate) -> Regime:  # fmt: skip
-    rates = {LAZY: ours, LAZY_PAPER: ours, LEADER: before, BLOCKS: _IN_BLOCKS}
+    rates = {_names.PCOMW_LAZY: ours, _names.PAPER_LAZY: ours, _names.SHERMAN_KOREN: before, _names.DESCENT: _IN_BLOCKS}
     return Regime(2, number, text, "S", low, high, rates)
 
 

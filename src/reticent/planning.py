@@ -1,0 +1,85 @@
+"""From a goal to parameters: the plans and planners of all systems, and the choice among them."""
+
+from reticent.systems._choice import Comparison, Offer, best_plan, compare_plans
+from reticent.systems._goal import Goal, NotApplicable, System
+from reticent.systems._plan import BasePlan, SystemPlan
+from reticent.systems.approximate_leader import ApproximateLeaderPlan, plan_approximate_leader
+from reticent.systems.descent import DescentPlan, LeaderPlan, plan_descent, plan_leader
+from reticent.systems.experts import (
+    DartboardPlan,
+    ExpertsLazyLeaderPlan,
+    HedgePlan,
+    LazyPerturbedPlan,
+    LimitedSwitchingPlan,
+    PerturbedPlan,
+    PrivateDartboardPlan,
+    plan_dartboard,
+    plan_experts_lazy_leader,
+    plan_hedge,
+    plan_lazy_leader_star,
+    plan_limited_switching,
+    plan_perturbed_leader,
+    plan_private_dartboard,
+)
+from reticent.systems.ftrl import FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
+from reticent.systems.implicit import ImplicitPlan, plan_implicit
+from reticent.systems.l2p import FlatPlan, LazyToPrivatePlan, plan_flat, plan_l2p
+from reticent.systems.lazy_leader import LazyLeaderPlan, plan_lazy_leader
+from reticent.systems.newton import NewtonPlan, plan_newton
+from reticent.systems.pcomw import Plan, plan_lazy, plan_private, theorem_lazy, theorem_private
+from reticent.systems.perturbed import ObjectivePlan, ShermanKorenPlan, plan_objective, plan_sherman_koren
+
+__all__ = [
+    "ApproximateLeaderPlan",
+    "BasePlan",
+    "Comparison",
+    "DartboardPlan",
+    "DescentPlan",
+    "ExpertsLazyLeaderPlan",
+    "FTRLPlan",
+    "FlatPlan",
+    "Goal",
+    "HedgePlan",
+    "ImplicitPlan",
+    "LazyLeaderPlan",
+    "LazyPerturbedPlan",
+    "LazyToPrivatePlan",
+    "LeaderPlan",
+    "LimitedSwitchingPlan",
+    "NewtonPlan",
+    "NotApplicable",
+    "ObjectivePlan",
+    "Offer",
+    "PerturbedPlan",
+    "Plan",
+    "PrivateDartboardPlan",
+    "ShermanKorenPlan",
+    "System",
+    "SystemPlan",
+    "TreeLeaderPlan",
+    "best_plan",
+    "compare_plans",
+    "plan_agarwal_singh",
+    "plan_approximate_leader",
+    "plan_dartboard",
+    "plan_descent",
+    "plan_experts_lazy_leader",
+    "plan_flat",
+    "plan_ftrl",
+    "plan_hedge",
+    "plan_implicit",
+    "plan_l2p",
+    "plan_lazy",
+    "plan_lazy_leader",
+    "plan_lazy_leader_star",
+    "plan_leader",
+    "plan_limited_switching",
+    "plan_newton",
+    "plan_objective",
+    "plan_perturbed_leader",
+    "plan_private",
+    "plan_private_dartboard",
+    "plan_sherman_koren",
+    "theorem_lazy",
+    "theorem_private",
+]

@@ -1,0 +1,388 @@
+"""The face that all learners share: one decision in play, rounds in, a trace out."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from reticent._core._check import Array, integer
+from reticent._core._random import Seed, generator
+from reticent.domains._base import read_only
+from reticent.hindsight import Trace
+from reticent.losses import Loss
+from reticent.losses._gate import Gate
+from reticent.saving import pack, write_file
+from reticent.systems._decider import NEVER, Changes, Decider
+from reticent.systems._inbox import Inbox
+from reticent.systems._plan import BasePlan, SystemPlan
+
+STATE = "learner"
+"""What the state of a learner is called in its file."""
+
+
+class Learner(ABC):
+    """Plays decisions, observes losses, and keeps the promises of its plan.
+
+    `decision` is in play; `observe` takes one round, `observe_many` a block with the same result to the last bit; a
+    round that is refused leaves no mark. `rounds` and `switches` count, `plan` says what is promised, `spent(delta)`
+    what a private run may have cost so far. A learner can be saved (`save`, `rt.load`) or pickled, and resumed once.
+
+    One thread at a time: a call that comes while another is at work is refused and leaves no mark. `rt.Journal` lets
+    threads take turns.
+    """
+
+    plan_type: ClassVar[type[BasePlan]]
+    """The plans that this learner plays; `rt.make` asks a plan for its learner."""
+    _or_else = ""
+    """What else can be done where the horizon of a plan ends, for the message that says so."""
+    _busy = False
+    """Whether a call is at work. No other thread can come between looking at it and setting it (and no lock is there
+    to be left locked by an interrupt): the interpreter changes threads at calls and loops only."""
+
+    _parts: ClassVar[tuple[str, ...]] = (
+        *("plan", "loss", "_on_steep", "_rng", "_switches", "_rounds", "_gate", "_inbox", "_walk", "_last"),
+        *("_x", "_wake"),
+    )
+    """What the state of every learner is made of: a saved one has these, no more and no fewer."""
+
+    def __init_subclass__(cls) -> None:
+        """Tell the plans who plays them; a learner that only inherits from another stays unknown to them."""
+        super().__init_subclass__()
+        if "plan_type" in vars(cls):
+            cls.plan_type.learner = cls
+
+    def __init__(self, plan: Any, loss: Loss, seed: Seed = None, *, on_steep: str = "raise") -> None:
+        """Put the first decision in play.
+
+        `seed` None is a cryptographic generator, as privacy needs; a number is for tests and experiments. Rounds
+        steeper than `plan.lipschitz` are refused, or scaled down to it with `on_steep="clip"`.
+        """
+        if not isinstance(loss, Loss):
+            raise ValueError(f"loss must be one of the losses of reticent.losses, got {loss!r}")
+        self.plan, self.loss = plan, loss
+        self._on_steep = on_steep
+        self._rng = generator(seed)
+        self._switches = 0
+        self._rounds = 0  # taken from the caller: those in the inbox included
+        self._gate = self._new_gate()
+        self._inbox = Inbox(plan.domain, loss, plan.lipschitz)
+        self._last = self._promised()
+        self._walk: Decider = self._new_walk()
+        self._stand()
+
+    def _promised(self) -> int:
+        """Return how many rounds the promises of the plan last for: rounds beyond are refused."""
+        return NEVER if not self.plan.private or self.plan.horizon is None else int(self.plan.horizon)
+
+    @abstractmethod
+    def _new_walk(self) -> Decider:
+        """Return the walk at its first decision."""
+
+    def _new_gate(self) -> Gate:
+        return Gate(self.plan.domain, self.loss, self.plan.lipschitz, self._on_steep)
+
+    @property
+    def decision(self) -> Array:
+        """The decision in play: a point of the domain (read-only)."""
+        return self._x
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds observed."""
+        return self._rounds
+
+    @property
+    def switches(self) -> int:
+        """How often the decision has changed, the fresh starts of epochs included."""
+        return self._switches
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the budget of switches is spent, so that the decision stays: for good, or until the next epoch."""
+        return bool(self._walk.frozen)
+
+    @abstractmethod
+    def spent(self, delta: float | None = None) -> float:
+        """Return the epsilon, at `delta` (that of the plan unless given), that the run so far may have cost one round.
+
+        It holds at a time that is fixed in advance (docs/theory, Q7).
+        """
+
+    def dp_event(self) -> Any:
+        """Return an event of dp_accounting that bounds what the whole run reveals, for composing with others."""
+        return self.plan.dp_event()
+
+    def _level(self, delta: float | None) -> float:
+        level = self.plan.delta if delta is None else delta
+        if level is None:
+            raise ValueError("delta must be given for a plan that makes no privacy claim, got None")
+        return float(level)
+
+    def observe(self, *row: Any) -> None:
+        """Take one round: a gradient for `Linear`, (features, target) or one object for the others.
+
+        A round that is refused leaves the learner as it was.
+        """
+        if self._busy:
+            self._refuse_overlap()
+        try:
+            self._busy = True
+            if self._rounds >= self._last or self._torn():
+                self._refuse(1)
+            if self._inbox.push(row):
+                if self._rounds + 1 < self._wake:
+                    self._rounds += 1
+                else:
+                    self._empty()
+                return
+            # Not plainly good: the full check, before anything changes.
+            parts = self._gate.prepare_one(*row)
+            self._flush()
+            self._take(parts)
+        finally:
+            self._busy = False
+
+    def observe_many(self, *block: Any) -> Trace:
+        """Take a block of rounds, with the same result to the last bit as one at a time, and return its trace.
+
+        If any round is refused, none is taken. Arrays may be mapped from disk; the trace refers to them.
+        """
+        if self._busy:
+            self._refuse_overlap()
+        try:
+            self._busy = True
+            self._flush()
+            return self._play(block, self._admit(block))
+        finally:
+            self._busy = False
+
+    def _admit(self, block: tuple[Any, ...]) -> list[Any]:
+        """Return a block in prepared parts; refuse it, with nothing changed, if any round is bad or one too many."""
+        parts = self._gate.prepare(*block)
+        count = sum(len(part) for part in parts)
+        if count > self._last - self._rounds or self._torn():
+            self._refuse(count)
+        return parts
+
+    def _play(self, block: tuple[Any, ...], parts: list[Any]) -> Trace:
+        """Take in a block that was admitted."""
+        first, begin = self._rounds, self._walk.u.copy()
+        try:
+            return self._record(block, parts, first, begin, self._take(parts))
+        except BaseException as error:
+            count = sum(len(part) for part in parts)
+            error.add_note(f"{self._rounds - first} of the {count} rounds of this block had been taken in.")
+            raise
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, from which `rt.load(path)` makes a learner that goes on bit for bit.
+
+        The file appears whole or not at all, with a checksum, and only its owner can read it (mode 0600): **it is as
+        sensitive as the data**, because it holds past rounds and the random generator. Resume it once, and destroy it:
+        two learners with the same randomness break privacy. The learner itself must not go on either, once the
+        file is resumed. `rt.Journal` keeps a learner on disk all the time.
+        """
+        write_file(path, pack(STATE, self.whole()))
+
+    def whole(self) -> Learner:
+        """Return the learner itself; refuse one that an interrupt has left between two rounds."""
+        if self._torn():
+            raise ValueError(
+                "a learner that was interrupted while it took in rounds cannot be saved, as nobody knows how many are "
+                "in; resume an earlier state"
+            )
+        return self
+
+    def check_standing(self) -> None:
+        """Refuse a loaded state in which no learner of this plan can stand.
+
+        The checksum of a file finds accidents; this finds a state that something else than `save` has put together:
+        what has checks of its own is made again, so that they speak, and what says the same thing twice must say it
+        alike.
+        """
+        odd = (vars(self).keys() - {"_busy"}) ^ {*self._parts}
+        if odd or self._busy:
+            raise ValueError(f"its state has {sorted(odd) or ['_busy']} too many or too few")
+        self._check_plans()
+        self._check_counts()
+        self._check_doors()
+        self._check_decision()
+        repr(self)  # reads what else there is of the walk
+
+    def _plans(self) -> list[Any]:
+        """Return the plans that the run has followed so far, the present one last."""
+        return [self.plan]
+
+    def _check_plans(self) -> None:
+        """Refuse plans that are not as a planner wrote them, and a measure that is not that of the present one."""
+        plans = [self.plan, *self._plans()]
+        for plan in {id(plan): plan for plan in plans}.values():
+            plan.check_as_written()
+        measure = getattr(self._walk, "measure", None)
+        if measure is not None:
+            measure.check_values(beta=plans[-1].beta)
+
+    def _check_counts(self) -> None:
+        for name in ("_switches", "_rounds", "_last"):
+            integer(name, getattr(self, name), least=0)
+        if self._torn() or self._inbox.count:
+            raise ValueError(f"it counts {self._rounds} rounds, and its walk {self._walk.done}")
+        if self._last != self._promised():
+            raise ValueError(f"it would go on for {self._last} rounds, where its plan has {self._promised()}")
+        if self._rounds > self._last or self._wake < self._rounds:
+            raise ValueError(f"it stands at round {self._rounds} of {self._last}")
+
+    def _check_doors(self) -> None:
+        """What lets rounds in must do so as for a new learner, or it holds some back for the full check."""
+        gate, inbox = self._new_gate(), Inbox(self.plan.domain, self.loss, self.plan.lipschitz)
+        found, new = self._inbox.__getstate__(), inbox.__getstate__()
+        easier = found.pop("most") > new.pop("most") or found.pop("capacity") > new.pop("capacity")
+        if easier or found != new or type(self._gate) is not type(gate) or vars(self._gate) != vars(gate):
+            raise ValueError("it would let in rounds that its plan does not allow")
+
+    def _check_decision(self) -> None:
+        domain, x = self.plan.domain, self._x
+        if not np.array_equal(x, domain.from_chart(self._walk.u)) or not domain.contains(x):
+            raise ValueError(f"its decision {x} is not the one of its walk, or lies outside {domain!r}")
+        if x.flags.writeable:
+            raise ValueError("its decision can be written to")
+
+    def _record(self, block: tuple[Any, ...], parts: list[Any], first: int, begin: Array, changes: Changes) -> Trace:
+        u = np.concatenate([begin[None], changes.points(begin.size)])
+        return Trace.record(
+            self.plan.domain,
+            self.loss,
+            lipschitz=self.plan.lipschitz,
+            on_steep=self._on_steep,
+            first=first,
+            starts=np.concatenate([[0], changes.places() - first]),
+            chart_points=u,
+            points=self.plan.domain.from_chart(u),
+            final=self._x,
+            parts=parts,
+            data=block,
+        )
+
+    def _refuse_overlap(self) -> NoReturn:
+        raise RuntimeError(
+            "this learner is at work in another call, of another thread or of a loss function, and this one was "
+            "refused; nothing of it was recorded: let threads take turns with a lock, or use rt.Journal"
+        )
+
+    def _refuse(self, count: int) -> None:
+        self._refuse_torn()
+        raise ValueError(
+            f"{count} more rounds were given, but this private plan has {self._last - self._rounds} of its "
+            f"horizon={self.plan.horizon} left; nothing was recorded. What it certifies ends there: plan a longer "
+            f"horizon before a run starts{self._or_else}; a new learner on new data has a privacy budget of its own"
+        )
+
+    def _torn(self) -> bool:
+        """Say whether an interrupt has left rounds half taken in, or taken in and not counted, or counted and lost."""
+        return bool(self._walk.torn) or self._rounds != int(self._walk.done) + self._inbox.count
+
+    def _refuse_torn(self) -> None:
+        if self._torn():
+            raise RuntimeError(
+                "this learner was interrupted while it took in rounds, and nobody knows how many are in: resume a "
+                "saved one, or make a new one"
+            )
+
+    def _flush(self) -> None:
+        """Take in the rounds that wait."""
+        self._refuse_torn()
+        self._empty()
+
+    def _empty(self) -> None:
+        self._take(self._inbox.take())
+
+    def _take(self, parts: list[Any]) -> Changes:
+        """Take in prepared rounds; return the changes of decision, counted from the learner's first round."""
+        changes = Changes()
+        try:
+            for rows in parts:
+                self._walk.take(rows, changes)
+        finally:
+            self._switches += len(changes)
+            self._stand()
+        return changes
+
+    def _stand(self) -> None:
+        """Bring what the caller sees up to date with the walk; the count, which tells of an interrupt, comes last."""
+        done = int(self._walk.done)
+        self._x = read_only(self.plan.domain._from_chart(self._walk.u))
+        # Rounds can wait in the inbox until the decision may change, or it is full.
+        self._wake = min(int(self._walk.due), done + self._inbox.capacity)
+        self._rounds = max(done, self._rounds)  # fewer than were acknowledged: some were lost on the way
+
+    def __copy__(self) -> NoReturn:
+        """Refuse: two learners would share one walk, and neither would know of the other's rounds."""
+        raise TypeError("a learner cannot be copied, only moved: pickle it, and resume one of the two")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle with nothing in the inbox; the state is as secret as the data."""
+        if self._busy:
+            self._refuse_overlap()
+        try:
+            self._busy = True
+            self._flush()
+        finally:
+            self._busy = False
+        return dict(vars(self))
+
+
+class SystemLearner(Learner):
+    """A learner that follows a `SystemPlan`; each system says which kind, and how it walks.
+
+    A private plan is honoured up to its horizon, and rounds beyond it are refused; other plans go on, without a
+    certificate.
+    """
+
+    plan_type: ClassVar[type[BasePlan]]
+
+    def __init__(self, plan: SystemPlan, loss: Loss, seed: Seed = None, *, on_steep: str = "raise") -> None:
+        """Put the first decision in play; see `Learner`."""
+        if not isinstance(plan, self.plan_type):
+            raise ValueError(
+                f"plan must be a {self.plan_type.__name__} for {type(self).__name__}, got {type(plan).__name__}; "
+                "rt.make(plan, loss) finds the learner of any plan"
+            )
+        plan.check_loss(loss)
+        super().__init__(plan, loss, seed, on_steep=on_steep)
+
+    def spent(self, delta: float | None = None) -> float:
+        """Return the epsilon, at `delta` (that of the plan unless given), that the run so far may have cost one round.
+
+        It holds at a time that is fixed in advance (docs/theory, Q7).
+        """
+        level = self._level(delta)
+        if self._rounds > self.plan.horizon:
+            raise ValueError(
+                f"a plan has an account up to its horizon of {self.plan.horizon}, got {self._rounds} rounds: this one "
+                "claims no privacy, so it was not stopped there; plan a longer horizon to know what a run costs"
+            )
+        return float(self.plan.account(self._rounds).epsilon(level))
+
+    def __repr__(self) -> str:
+        """Say where the learner stands."""
+        name, frozen = type(self).__name__, ", frozen: the decision stays" if self.frozen else ""
+        at = f"{self._rounds} rounds of {self.plan.horizon}, {self._switches} switches"
+        return f"<{name} {self.loss!r}: {at}{frozen}>"
+
+
+def make(plan: BasePlan, loss: Loss, seed: Seed = None, **options: Any) -> Learner:
+    """Return the learner that a plan is for, at its first decision.
+
+    `seed` and `options` (`on_steep`, say) are those of the learner.
+
+    >>> import reticent as rt
+    >>> plan = rt.planning.plan_descent(rt.Ball(2), 100, 1.0)
+    >>> make(plan, rt.Linear())
+    <OnlineGradientDescent Linear(): 0 rounds of 100, 0 switches>
+    """
+    if not isinstance(plan, BasePlan) or not hasattr(plan, "learner"):
+        raise ValueError(f"plan must be a plan of one of the systems (rt.compare_plans lists them), got {plan!r}")
+    return plan.learner(plan, loss, seed, **options)

@@ -1,0 +1,222 @@
+"""Decisions drawn from the measure of the past and kept by coins: one epoch of P-COMW, or of another system.
+
+The law by which coins are passed over until one has to be looked at (docs/theory, P5) stands here once, in
+`coins_ahead` and `next_level`: plain walks call them as they are, `reticent.systems._kernels` compiles them.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from reticent._core._check import Array
+from reticent._core._tags import saved
+from reticent.gibbs import Gibbs
+from reticent.systems._decider import NEVER, Changes
+
+
+class Odds(NamedTuple):
+    """What is known of a coin before it is tossed: it keeps with a chance of at least exp(-floor) unless forced."""
+
+    look: float
+    """The chance that a coin has to be looked at, forced or not."""
+    forced: float
+    """The chance that a coin which has to be looked at is forced to switch."""
+    open: float
+    """The chance 1 - exp(-floor) that a coin which is not forced has to be looked at."""
+
+
+def odds_of(p: float, floor: float) -> Odds:
+    """Return the odds of coins that are forced with chance `p` and else keep with a chance of at least exp(-floor).
+
+    >>> odds_of(0.0, 0.0).look
+    0.0
+    """
+    opened = -math.expm1(-floor)  # without the cancellation of a floor close to 0
+    look = p + (1.0 - p) * opened
+    return Odds(look, p / look if look > 0.0 else 0.0, opened)
+
+
+def coins_ahead(exponential: float, look: float) -> float:
+    """Return from an exponential variable after how many coins one has to be looked at, each with chance `look`.
+
+    More than k are passed over with probability (1 - look)^k.
+    """
+    if look >= 1.0:
+        return 1.0
+    return 1.0 + math.floor(min(exponential / -math.log1p(-look), float(NEVER)))
+
+
+def next_level(rng: np.random.Generator, forced: float, opened: float) -> float:
+    """Return the chance to keep that a coin which has to be looked at must reach; 0 where its switch is forced."""
+    if rng.random() < forced:
+        return 0.0
+    return 1.0 - opened * rng.random()
+
+
+@saved("toss")
+class Toss(NamedTuple):
+    """The next coin that has to be looked at: after how many batches, and what is known of it beforehand."""
+
+    after: int
+    forced: bool
+    level: float
+    """Keep the decision if the coin's probability of keeping is at least this; unused where forced."""
+
+
+class KeepingCoin(ABC):
+    """A coin that keeps the decision with a chance of at least exp(-floor) unless its switch is forced, with chance p.
+
+    The uniform U of a coin is drawn before anything else: with U <= exp(-floor) the coin keeps, whatever else it would
+    say. So the coins that need a look come at geometric distances, and the batches between cost nothing
+    (docs/theory, P5).
+    """
+
+    always_draws = False
+
+    def __init__(self, p: float, floor: float) -> None:
+        self.p = p
+        self.look, self.forced, self.open = odds_of(p, floor)
+
+    @property
+    def odds(self) -> Odds:
+        """The odds, for compiled walks."""
+        return Odds(self.look, self.forced, self.open)
+
+    @abstractmethod
+    def keeps(self, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> float:
+        """Return the chance to keep the chart point `u` if the switch is not forced.
+
+        `measure` is the next one, `rows` the batch.
+        """
+
+    def next(self, rng: np.random.Generator) -> Toss | None:
+        """Return the next coin to look at; None if none ever needs it."""
+        if self.look == 0.0:
+            return None
+        after = coins_ahead(rng.standard_exponential(), self.look)
+        level = next_level(rng, self.forced, self.open)
+        return Toss(int(after), level == 0.0, level)
+
+    def wants_rounds(self, toss: Toss) -> bool:
+        """Say whether `switches` will read the rounds of its batch."""
+        return not toss.forced
+
+    def switches(self, toss: Toss, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> bool:
+        """Say whether the decision at chart point `u` changes; `measure` is the next one, `rows` the batch."""
+        return toss.forced or toss.level > self.keeps(measure, rows, u, rng)
+
+
+# Decisions drawn from the measure of the past and kept by coins: one epoch of P-COMW, or of another system.
+class Batches(Protocol):
+    """What a walk needs to know of a plan: the rounds per coin, and the switches that it may make."""
+
+    @property
+    def batch(self) -> int:
+        """The rounds per coin."""
+
+    @property
+    def budget(self) -> int | None:
+        """The cap on switches; None without one."""
+
+
+@saved("walk")
+class Walk:
+    """The decisions of one epoch, in the chart of the domain; rounds are counted from its beginning.
+
+    Randomness is used when a coin is looked at and then for finding the next one, never in between: so the decisions do
+    not depend on how the rounds are cut into blocks. The epoch ends after `length` rounds, with no coin.
+    """
+
+    def __init__(
+        self, plan: Batches, measure: Gibbs, rng: np.random.Generator, coin: KeepingCoin, length: int = NEVER
+    ) -> None:
+        self.rng, self.measure = rng, measure
+        self.batch, self.length = plan.batch, length
+        self.cap = NEVER if plan.budget is None else plan.budget
+        self.coin = coin
+        self.done = 0  # rounds taken in
+        self.spent = 0  # switches
+        self.torn = False  # whether an interrupt has left rounds half taken in, or a coin half tossed
+        self._coin_due = NEVER  # when the next coin has to be looked at
+        self._toss: Toss | None = None  # that coin
+        self._keep_from = NEVER  # the first round that it reads
+        self._kept: list[Any] = []  # the rounds that it reads, as far as they have come
+        self._verdict: bool | None = None  # what it said, until the draw that follows has succeeded
+        self.u: Array = measure.draw_in_chart(rng)[0]
+        self._schedule()
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the budget is spent."""
+        return self.spent >= self.cap
+
+    @property
+    def due(self) -> int:
+        """How many rounds will have been taken in when the walk has to act next."""
+        return self._coin_due
+
+    def take(self, rows: Any, changes: Changes) -> None:
+        """Take in prepared rounds, tossing the coins that fall due among them; changes of decision are appended.
+
+        If a draw fails, the rounds up to its coin have been taken in, and the next call goes on with that coin.
+        """
+        before, old = self._kept, len(self._kept)
+        try:
+            self._settle(changes)
+            start = 0
+            while start < len(rows):
+                stop = min(len(rows), start + self.due - self.done)
+                self._absorb(rows[start:stop])
+                start = stop
+                self._settle(changes)
+        finally:
+            # Rounds kept for a later coin may be views of the caller's memory; those of earlier calls are copies.
+            if self._kept is not before:
+                old = 0
+            self._kept[old:] = [part.copy() for part in self._kept[old:]]
+
+    def _schedule(self) -> None:
+        """Find the next coin that has to be looked at."""
+        self._kept, self._verdict = [], None
+        self._toss = None if self.frozen else self.coin.next(self.rng)
+        self._coin_due = self._keep_from = NEVER
+        if self._toss is not None:
+            due = (self.done // self.batch + self._toss.after) * self.batch
+            if due >= self.length:
+                return  # the next epoch draws its first decision in any case
+            self._coin_due = due
+            if self.coin.wants_rounds(self._toss):
+                self._keep_from = due - self.batch
+
+    def _absorb(self, rows: Any) -> None:
+        """Take in rounds up to the next coin at most."""
+        self.torn = True
+        if not self.frozen:
+            self.measure.add(rows)
+        if self.done + len(rows) > self._keep_from:
+            self._kept.append(rows[max(0, self._keep_from - self.done) :])
+        self.done += len(rows)
+        self.torn = False
+
+    def _settle(self, changes: Changes) -> None:
+        """Toss the coin if it is due."""
+        if self.done != self._coin_due or self._toss is None:
+            return
+        if self._verdict is None:
+            batch = type(self._kept[0]).join(self._kept) if len(self._kept) > 1 else next(iter(self._kept), None)
+            self._verdict = self.coin.switches(self._toss, self.measure, batch, self.u, self.rng)
+        # Afresh: the auxiliary draws of a coin must never become decisions (docs/theory, P2).
+        fresh = self.measure.draw_in_chart(self.rng)[0] if self._verdict or self.coin.always_draws else self.u
+        self.torn = True  # until the next coin is known: this one must be neither tossed nor drawn for again
+        if self._verdict:
+            self.u = fresh
+            self.spent += 1
+            changes.add(self.done, self.u)
+            if self.frozen:
+                self.measure = self.measure.emptied()  # nothing will ever be drawn from it again
+        self._schedule()
+        self.torn = False

@@ -1,0 +1,180 @@
+"""A plan in words: an aligned table, and plain sentences on what is promised, to whom, under which assumptions."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reticent.systems._plan import BasePlan
+
+
+_LABEL = 20
+_WIDTH = 100
+_OFTEN = "How often the decision changes"
+ACCOUNTANT = "by the accountant"
+"""Who certifies what is not claimed by hand or by a published theorem."""
+
+
+def labelled(rows: list[tuple[str, str]]) -> str:
+    """Return labels and texts as lines, long texts wrapped."""
+    return "\n".join(_row(label, text) for label, text in rows)
+
+
+def _row(label: str, text: str) -> str:
+    lines = textwrap.wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False) or [""]
+    return "\n".join(f"{label if i == 0 else '':<{_LABEL}}{line}" for i, line in enumerate(lines))
+
+
+def size_rows(plan: BasePlan) -> list[tuple[str, str]]:
+    """Return the horizon and the Lipschitz constant."""
+    return [("horizon", plan.horizon_in_words()), ("lipschitz", number(plan.lipschitz))]
+
+
+def switch_and_regret(plan: BasePlan) -> list[tuple[str, str]]:
+    """Return the certificates: expected switches and regret."""
+    if plan.horizon is None:
+        later = "depends on the epoch: see plan.epoch(k)"
+        return [("expected switches", later), ("regret bound", later)]
+    switches = regret = "not stated"
+    if plan.expected_switches is not None:
+        share = plan.expected_switches / plan.horizon
+        switches = f"at most {number(plan.expected_switches)} ({100 * share:.3g}% of the rounds)"
+    if plan.regret_bound is not None:
+        regret = f"{number(plan.regret_bound)} ({number(plan.regret_bound / plan.horizon)} per round)"
+        regret += " in expectation" + (
+            "" if plan.adaptive_regret else ", for losses that do not depend on the decisions"
+        )
+    return [("expected switches", switches), ("regret bound", regret)]
+
+
+def texts_of(plan: BasePlan, names: list[str]) -> list[tuple[str, str]]:
+    """Return fields of a plan as labels and texts."""
+    return [(name, _text(getattr(plan, name))) for name in names]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return number(value)
+
+
+def number(value: float) -> str:
+    """Return a number for people: six digits, thousands grouped."""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.6g}" if 1e-4 <= abs(value) < 1e9 else f"{value:.6g}"
+
+
+def explain(plan: BasePlan) -> str:
+    """Return the paragraphs of `plan.explain()`.
+
+    >>> from reticent.domains import Ball
+    >>> from reticent.planning import Plan
+    >>> print(explain(Plan(Ball(2), 1000, 1.0, beta=0.01, lam=400.0, p=0.2, phi=1.1)).splitlines()[0])
+    What is promised about privacy. Nothing: this plan makes no privacy claim.
+    """
+    parts = [_about_privacy(plan), *_people(plan), (_OFTEN, plan.changes_in_words()), _regret(plan)]
+    text = [textwrap.fill(f"{head}. {body}", _WIDTH) for head, body in parts]
+    points = [
+        textwrap.fill(point, _WIDTH, initial_indent="  * ", subsequent_indent="    ") for point in _assumptions(plan)
+    ]
+    return "\n\n".join([*text, "\n".join(["All of this assumes:", *points])])
+
+
+def _about_privacy(plan: BasePlan) -> tuple[str, str]:
+    head = "What is promised about privacy"
+    if plan.epsilon is None or plan.delta is None:
+        return head, "Nothing: this plan makes no privacy claim."
+    epsilon, delta = plan.epsilon, plan.delta
+    return head, (
+        f"Epsilon = {epsilon:g} and delta = {delta:g} ({plan.certified_by}). Take any stream of losses and change one "
+        "round. Whatever somebody looks for in the whole sequence of published decisions is at most "
+        f"{_times(epsilon)} times as likely with the one stream as with the other, up to a probability of {delta:g}. "
+        + _change(plan)
+        + (
+            " The losses may even be chosen by somebody who watches the decisions, and so may the round that changes."
+            if plan.adaptive_privacy
+            else " The losses and the round that changes must not depend on the published decisions: somebody who "
+            "reacts to them, or whose behaviour is influenced by them, is outside this promise; "
+            "adversary='adaptive' covers that."
+        )
+        + (
+            " The run is made of epochs that share nothing, and the promise holds for all of it."
+            if plan.horizon is None
+            else ""
+        )
+    )
+
+
+def _times(epsilon: float) -> str:
+    return f"exp({epsilon:g}) = {math.exp(epsilon):.3g}"
+
+
+def _change(plan: BasePlan) -> str:
+    if plan.neighbors == "replace":
+        return "The changed round may carry any other loss that is no steeper than the Lipschitz constant."
+    return (
+        "The changed round carries a constant loss instead, as if nobody had come; two different people in that round "
+        "can be told apart with up to twice this epsilon (and a delta larger by a factor of 1 + exp(epsilon))."
+    )
+
+
+def _people(plan: BasePlan) -> list[tuple[str, str]]:
+    if plan.epsilon is None or plan.delta is None:
+        return []
+    e, delta = plan.epsilon, plan.delta
+    right = (1 + delta / math.exp(e)) / (1 + math.exp(-e))
+    sharper = _sharper(plan, right) if plan.certified_by == ACCOUNTANT else ""
+    known = (
+        "every other round and both things that this round can have been, hold them for equally likely"
+        if plan.neighbors == "replace"
+        else "every other round and what this round holds if it was not left out, hold either for equally likely"
+    )
+    return [
+        (
+            "What that means for the person of one round",
+            f"Let somebody know {known}, and guess after seeing all decisions: the guess is right with a chance of at "
+            f"most {right:.4f}, where a coin would have 0.5{sharper}. A person with k rounds is protected k times "
+            f"less: epsilon {2 * e:g} for two rounds, with a delta of {delta * (1 + math.exp(e)):.3g}.",
+        )
+    ]
+
+
+def _sharper(plan: BasePlan, right: float) -> str:
+    if plan.horizon is None:
+        return ""  # every epoch has a curve of its own
+    found = (1 + plan.account().delta(0.0)) / 2
+    return f" (at most {found:.4f} by the accountant's whole curve)" if found < right else ""
+
+
+def _regret(plan: BasePlan) -> tuple[str, str]:
+    head = "How good the decisions are"
+    if plan.horizon is None:
+        return head, "Each epoch has its own bound on regret: see plan.epoch(k).regret_bound."
+    if plan.regret_bound is None:
+        return head, "This plan states no bound on regret."
+    return head, (
+        f"Against the best fixed decision in hindsight, the decisions cost at most {plan.regret_bound:,.6g} more over "
+        f"{plan.horizon:,} rounds ({plan.regret_bound / plan.horizon:.4g} per round), on average over the learner's "
+        f"own randomness. {plan.losses_in_words()}"
+    )
+
+
+def _assumptions(plan: BasePlan) -> list[str]:
+    points = [f"every loss is convex, and no steeper on the domain than {plan.lipschitz:g} (the learner checks it);"]
+    points.append(plan.exactness_in_words())
+    points.append(
+        "real numbers and perfect randomness, where the machine has floating point and a generator: no theorem covers "
+        "the last bits of a published number;"
+    )
+    if plan.private:
+        points += [
+            "decisions are all that is shown: not the auxiliary draws, the losses, a trace, an error, or which coins "
+            "were looked at;",
+            "nobody can time the learner: how long a round takes depends on the data and on the coins;",
+            "the seed is secret and used once: leave seed=None.",
+        ]
+    points[-1] = points[-1].rstrip(";.") + "."
+    return points

@@ -1,0 +1,372 @@
+"""The shrinking dartboard, private or not: the law of Hedge with few switches, and the search for the best plan."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy
+
+from reticent._core import _names
+from reticent._core._check import Array, integer, positive, real
+from reticent._core._tags import saved
+from reticent.domains import Domain
+from reticent.privacy._account import Statement, SystemAccount
+from reticent.privacy._coins import NO_LOSS, Coin
+from reticent.privacy._compose import Bound, Term
+from reticent.privacy._events import gdp
+from reticent.privacy._losses import gdp_of_bounded_range
+from reticent.systems._bounds import block_squares
+from reticent.systems._checks import check_target
+from reticent.systems._goal import Goal, System
+from reticent.systems.experts._hedge import ExpertsPlan, best_beta, check_experts, largest, weights_regret
+
+
+@saved("plan of the dartboard")
+@dataclass(frozen=True, kw_only=True)
+class DartboardPlan(ExpertsPlan):
+    """The expert is kept with probability exp(-beta * its loss), else drawn from the weights exp(-beta * sums).
+
+    Every round has the law of Hedge, and so its regret bound. With a `budget` the expert stays for good after so many
+    draws, which costs G times the expected number of rounds after one draw too many is wanted (docs/theory, R4).
+
+    >>> from reticent.domains import Experts
+    >>> plan = plan_dartboard(Experts(10), 10_000, 1.0, max_switches=100)
+    >>> round(plan.expected_switches, 6), round(plan.regret_bound)
+    (100.0, 218)
+    >>> capped = plan_dartboard(Experts(10), 10_000, 1.0, max_switches=100, hard=True)
+    >>> capped.max_switches, round(capped.regret_bound)
+    (100, 298)
+    """
+
+    system: ClassVar[str] = _names.DARTBOARD
+    reference: ClassVar[str] = "Geulen, Voecking and Winkler 2010"
+
+    beta: float
+    budget: int | None = None
+
+    def _check(self) -> None:
+        super()._check()
+        self._set(beta=positive("beta", self.beta))
+        if self.budget is not None:
+            self._set(budget=integer("budget", self.budget, least=0))
+
+    @property
+    def regret_bound(self) -> float:
+        """The bound of docs/theory, R4."""
+        regret = weights_regret(self.n, self.beta, self.lipschitz, self.horizon)
+        if self.budget is None:
+            return regret
+        q = -math.expm1(-self.beta * self.lipschitz)
+        return regret + self.lipschitz * overrun(self.horizon - 1, q, self.budget)
+
+    @property
+    def expected_switches(self) -> float:
+        """The bound of docs/theory, R4, for losses that do not react to decisions."""
+        most = self.horizon * switch_chance(self.n, self.beta * self.lipschitz)
+        return most if self.budget is None else min(most, self.budget)
+
+    @property
+    def max_switches(self) -> int | None:
+        """The budget."""
+        return self.budget
+
+
+def switch_chance(n: int, size: float) -> float:
+    """Return a bound on the chance that one round changes the expert, `size` = beta G (docs/theory, R4).
+
+    >>> round(switch_chance(2, 0.1), 6), round(switch_chance(10, 0.1), 6)
+    (0.024995, 0.085595)
+    """
+    if n == 2:
+        return math.tanh(size / 4)
+    return -math.expm1(-size) * (1 - math.exp(-size) / (n - 1))
+
+
+def overrun(coins: int, q: float, budget: int) -> float:
+    """Return the sum over k = 0, ..., `coins` of P(Binomial(k, q) > budget).
+
+    Binomials count the successes by time k. If the success one beyond the budget comes at time t, coins + 1 - t of the
+    sums are above it, and E t 1(t <= coins) = ((budget + 1)/q) P(Binomial(coins + 1, q) >= budget + 2).
+
+    >>> round(overrun(3, 0.5, 0), 9)
+    2.125
+    """
+    if budget >= coins or q <= 0:
+        return 0.0
+    late = float(scipy.special.betainc(budget + 1, coins - budget, q))
+    weighted = (budget + 1) / q * float(scipy.special.betainc(budget + 2, coins - budget, q))
+    # The difference loses digits: an allowance upwards.
+    return min((coins + 1) * late, max((coins + 1) * late - weighted, 0.0) + 1e-11 * (coins + 1) * late)
+
+
+def plan_dartboard(
+    domain: Domain, horizon: int, lipschitz: float, max_switches: int | None = None, *, hard: bool = False
+) -> DartboardPlan:
+    """Return the shrinking dartboard with the best beta that keeps expected switches at `max_switches` or less.
+
+    With `hard` they are never more than that, by a budget.
+    """
+    check_experts(domain)
+    n, T, G = domain.dim, integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
+    beta = best_beta(n, G, T)
+    if max_switches is None:
+        if hard:
+            raise ValueError("max_switches must be given with hard=True, got None; it is the cap that is never broken")
+        return DartboardPlan(domain, T, G, beta=beta)
+    S = integer("max_switches", max_switches, least=1)
+    if not hard:
+        beta = min(beta, largest(lambda size: switch_chance(n, size), S / T) / G)
+        return DartboardPlan(domain, T, G, beta=beta)
+
+    def cost(x: float) -> float:
+        size = math.exp(x)
+        return weights_regret(n, size, 1.0, T) + overrun(T - 1, -math.expm1(-size), S)
+
+    high = math.log(beta * G)
+    low = min(high, math.log(S / T)) - 5  # with far fewer draws than allowed nothing is gained
+    found = scipy.optimize.minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 1e-4})
+    return DartboardPlan(domain, T, G, beta=math.exp(float(found.x)) / G, budget=S)
+
+
+def _dartboard(goal: Goal) -> DartboardPlan:
+    goal.need_a_switch()
+    return plan_dartboard(*goal.size, goal.max_switches)
+
+
+DARTBOARD = System(DartboardPlan.system, _dartboard, lazy=True, experts=True)
+
+
+# The private shrinking dartboard: coins and draws whose whole transcript is differentially private.
+
+
+@saved("plan of the private dartboard")
+@dataclass(frozen=True, kw_only=True)
+class PrivateDartboardPlan(ExpertsPlan):
+    """After each batch the expert is kept with probability (1-p) exp(-beta * its loss in the batch), else drawn.
+
+    Draws are from the weights exp(-beta * sums), at most `budget` of them (None: one after every batch), and each
+    counts even if it brings the same expert again; then the expert stays. Given the expert, only the coin of a changed
+    batch tells of the change; each draw tells of it with range `beta * change` (docs/theory, R4). Regret is that of
+    Hedge in batches until the budget is spent.
+
+    >>> from reticent.domains import Experts
+    >>> plan = PrivateDartboardPlan(Experts(10), 10_000, 1.0, beta=0.004, p=0.01, batch=1, budget=200)
+    >>> 0.5 < plan.account().epsilon(1e-6) < 1, plan.max_switches
+    (True, 200)
+    """
+
+    system: ClassVar[str] = _names.PRIVATE_DARTBOARD
+    reference: ClassVar[str] = "Asi, Feldman, Koren and Talwar 2023"
+
+    beta: float
+    p: float
+    batch: int = 1
+    budget: int | None = None
+
+    def _check(self) -> None:
+        super()._check()
+        self._set(beta=positive("beta", self.beta), p=real("p", self.p), batch=integer("batch", self.batch, least=1))
+        if not 0 <= self.p <= 1:
+            raise ValueError(f"p must be from 0 to 1, got {self.p!r}; it is the chance that a coin forces a draw")
+        if self.budget is not None:
+            self._set(budget=integer("budget", self.budget, least=0))
+
+    @property
+    def coins(self) -> int:
+        """The number of coins: one after each full batch."""
+        return self.horizon // self.batch
+
+    @property
+    def draw_chance(self) -> float:
+        """What the chance of a draw after a batch does not exceed."""
+        return 1 - (1 - self.p) * math.exp(-self.beta * self.batch * self.lipschitz)
+
+    @property
+    def regret_bound(self) -> float:
+        """The bound of docs/theory, R4."""
+        return regret(
+            self.n, self.lipschitz, self.horizon, self.beta, self.batch, self.draw_chance, self._draws(self.coins)
+        )
+
+    @property
+    def expected_switches(self) -> float:
+        """The budget, or how many draws coins make in the mean if that is less."""
+        return min(self.coins * self.draw_chance, self._draws(self.coins))
+
+    @property
+    def max_switches(self) -> int:
+        """The budget."""
+        return self._draws(self.coins)
+
+    def _draws(self, coins: int) -> int:
+        return coins if self.budget is None else min(self.budget, coins)
+
+    def statements(self, rounds: int) -> tuple[Statement, ...]:
+        """Return the two statements of docs/theory, R4: draws by Renyi divergence, and in the Gaussian family."""
+        return certificates(self.coin, self.beta * self.change, self._draws(rounds // self.batch), rounds >= self.batch)
+
+    @property
+    def coin(self) -> Coin:
+        """The coin of a changed batch."""
+        return Coin(self.p, self.beta * self.lipschitz)
+
+    def dp_event(self) -> Any:
+        """Return one Gaussian event that bounds what a run reveals, for dp_accounting's default relation."""
+        from dp_accounting import dp_event as events
+
+        draws = self._draws(self.coins)
+        if not self.coins or not draws:
+            return events.NoOpDpEvent()
+        mu = math.hypot(gdp_of_bounded_range(self.beta * self.change) * math.sqrt(draws), gdp(self.coin))
+        return events.NonPrivateDpEvent() if math.isinf(mu) else events.GaussianDpEvent(1 / mu)
+
+
+def certificates(coin: Coin, rho: float, draws: int, tossed: bool = True) -> tuple[Statement, ...]:
+    """Return what is proved of one changed coin (if it is `tossed`) and so many draws of range `rho`, two ways."""
+    # Without draws the expert never changes, and a coin that cannot lead to one is not tossed.
+    special = coin.directions() if tossed and draws else (NO_LOSS,)
+    none = Coin(1.0, 0.0)
+    root = math.sqrt(draws)
+
+    def bound(mu: float) -> Bound:
+        return Bound(tuple((Term(mu * root, none, 0, other),) for other in special))
+
+    return Statement("rdp", bound(rho / 2)), Statement("pld", bound(gdp_of_bounded_range(rho)))
+
+
+def regret(n: int, lipschitz: float, horizon: int, beta: float, batch: int, q: float, budget: int) -> float:
+    """Return the bound of docs/theory, R4: Hedge in batches, and what is lost once the budget is spent."""
+    batches = -(-horizon // batch)
+    late = lipschitz * batch * overrun(batches - 1, q, budget)
+    return weights_regret(n, beta, lipschitz, block_squares(horizon, batch)) + late
+
+
+# The search for the best private dartboard: beta by bisection on the account, the rest on a grid and downhill.
+
+_COARSE, _FINE = 12, 40  # halvings of the range of log beta in the search, and for the plan
+_STEPS = 110  # evaluations of the search downhill
+_MARGIN = (0.0, 6.0)  # standard deviations that a budget lies above the mean number of draws
+
+
+@dataclass(frozen=True)
+class _Choice:
+    beta: float
+    p: float
+    batch: int
+    budget: int
+    regret: float
+
+
+class _Search:
+    """Choices for one goal, in units of the Lipschitz constant; a point is log batch, log p and the margin."""
+
+    def __init__(self, n: int, horizon: int, epsilon: float, delta: float, change: float, cap: int | None) -> None:
+        self.n, self.horizon, self.epsilon, self.delta, self.change = n, horizon, epsilon, delta, change
+        self.cap = horizon if cap is None else cap
+        self.batch: int | None = None
+
+    def at(self, point: Array, halvings: int = _COARSE) -> _Choice:
+        batch = self.batch or int(np.clip(round(math.exp(min(point[0], 40.0))), 1, self.horizon))
+        p, margin = math.exp(min(point[1], 0.0)), float(np.clip(point[2], *_MARGIN))
+        high = math.log(best_beta(self.n, 1.0, block_squares(self.horizon, batch)))
+        low = high - 30.0
+        if self._private(high, p, batch, margin):
+            low = high
+        else:
+            for _ in range(halvings):
+                middle = (low + high) / 2
+                low, high = (middle, high) if self._private(middle, p, batch, margin) else (low, middle)
+        choice = self._choice(low, p, batch, margin)
+        if choice.budget < self.cap:
+            return choice
+        # Where draws are capped, a smaller beta may be better, for it asks for fewer of them.
+        found = scipy.optimize.minimize_scalar(
+            lambda x: math.log(self._choice(x, p, batch, margin).regret),
+            bounds=(low - 8.0, low),
+            method="bounded",
+            options={"xatol": 1e-3},
+        )
+        return min(choice, self._choice(float(found.x), p, batch, margin), key=lambda one: one.regret)
+
+    def _choice(self, log_beta: float, p: float, batch: int, margin: float) -> _Choice:
+        beta = math.exp(log_beta)
+        q, budget = self._budget(beta, p, batch, margin)
+        return _Choice(beta, p, batch, budget, regret(self.n, 1.0, self.horizon, beta, batch, q, budget))
+
+    def _budget(self, beta: float, p: float, batch: int, margin: float) -> tuple[float, int]:
+        coins, q = self.horizon // batch, 1 - (1 - p) * math.exp(-beta * batch)
+        wanted = math.ceil(coins * q + margin * math.sqrt(coins * q * (1 - q)))
+        return q, max(1, min(wanted, coins, self.cap))
+
+    def _private(self, log_beta: float, p: float, batch: int, margin: float) -> bool:
+        beta = math.exp(log_beta)
+        _, budget = self._budget(beta, p, batch, margin)
+        proved = certificates(Coin(p, beta), beta * self.change, budget)
+        return SystemAccount(0, "", proved).delta(self.epsilon) <= self.delta * (1 - 1e-9)
+
+    def _log_regret(self, point: Array) -> float:
+        return math.log(self.at(point).regret)
+
+    def best(self, batch: int | None) -> _Choice:
+        self.batch = batch
+        batches = [0.0] if batch else np.unique(np.linspace(0.0, 0.8 * math.log(self.horizon), 7)).tolist()
+        grid = [np.array([b, x, 2.0]) for b in batches for x in (0.0, -1.5, -3.0, -4.5, -6.0, -8.0, -10.0)]
+        start = min(grid, key=self._log_regret)
+        corners = start + np.vstack([np.zeros(3), np.diag([1.0, -0.7, 1.0])])
+        options: Any = {"maxfev": _STEPS, "initial_simplex": corners}
+        found = scipy.optimize.minimize(self._log_regret, start, method="Nelder-Mead", options=options)
+        choices = [self.at(point, _FINE) for point in (start, np.asarray(found.x))]
+        return min(choices, key=lambda choice: choice.regret)
+
+
+def plan_private_dartboard(
+    domain: Domain,
+    horizon: int,
+    lipschitz: float,
+    epsilon: float,
+    delta: float,
+    *,
+    max_switches: int | None = None,
+    neighbors: str = "replace",
+    batch: int | None = None,
+) -> PrivateDartboardPlan:
+    """Return the private dartboard with the least regret bound that a search finds for (epsilon, delta).
+
+    Privacy holds for losses that react to decisions, the regret bound for those that do not. `max_switches` is a hard
+    cap; `batch` fixes the rounds per coin.
+
+    >>> from reticent.domains import Experts
+    >>> plan = plan_private_dartboard(Experts(10), 100_000, 1.0, epsilon=1.0, delta=1e-6)
+    >>> plan.account().epsilon(1e-6) <= 1, plan.regret_bound < 2300
+    (True, True)
+    """
+    check_experts(domain)
+    T, G, goal, small, _ = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
+    cap = None if max_switches is None else integer("max_switches", max_switches, least=1)
+    fixed = None if batch is None else integer("batch", batch, least=1)
+    if fixed is not None and fixed > T:
+        raise ValueError(f"batch must be at most the horizon of {T}, got {batch}")
+    found = _Search(domain.dim, T, goal, small, 2.0 if neighbors == "replace" else 1.0, cap).best(fixed)
+    return PrivateDartboardPlan(
+        domain,
+        T,
+        G,
+        beta=found.beta / G,
+        p=found.p,
+        batch=found.batch,
+        budget=found.budget,
+        epsilon=goal,
+        delta=small,
+        neighbors=neighbors,
+    )
+
+
+def _propose(goal: Goal) -> PrivateDartboardPlan:
+    goal.need_a_switch()
+    return plan_private_dartboard(*goal.target, max_switches=goal.max_switches, neighbors=goal.neighbors)
+
+
+PRIVATE = System(PrivateDartboardPlan.system, _propose, private=True, lazy=True, experts=True)

@@ -1,0 +1,6 @@
+"""Private FTRL on noisy prefix sums: DP-FTRL with Toeplitz or tree noise, and Agarwal and Singh's."""
+
+from reticent.systems.ftrl._learner import DPFTRL, AgarwalSingh
+from reticent.systems.ftrl._plan import SYSTEMS, FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
+
+__all__ = ["AgarwalSingh", "DPFTRL", "FTRLPlan", "SYSTEMS", "TreeLeaderPlan", "plan_agarwal_singh", "plan_ftrl"]

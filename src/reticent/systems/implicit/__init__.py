@@ -1,0 +1,5 @@
+"""Private implicit gradient descent, after Jain, Kothari and Thakurta 2012."""
+
+from reticent.systems.implicit._implicit import SYSTEMS, ImplicitPlan, PrivateImplicitDescent, plan_implicit
+
+__all__ = ["ImplicitPlan", "PrivateImplicitDescent", "SYSTEMS", "plan_implicit"]

@@ -1,0 +1,197 @@
+"""The search for plans whose coins read the decision alone: lazy-to-private, and flat weights (docs/theory, R6).
+
+Lengths are in units of the radius, losses in units of `lipschitz * radius`. For each candidate the strength of its
+measure is the largest that the goal of privacy leaves room for; certificates decide in the end, not these costs.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from reticent._core._check import Array
+from reticent.domains import Domain
+from reticent.privacy._losses import largest_mu
+from reticent.systems.pcomw._search import adaptive
+
+# Halvings of the range of strengths: in the coarse grid, and near a candidate.
+_ROUGH, _FINE = 24, 44
+# Sizes of the first steps in batch, p, margin and shape, by what they shrink, and where they end.
+_SIZES, _SHRINK, _LAST = np.array([0.7, 0.9, 0.7, 0.9]), 0.6, 0.01
+_TURNS = 60
+
+
+class Trials(NamedTuple):
+    """Candidates, one in each place of the arrays; `margin` is that of the budget over the mean, in deviations."""
+
+    batch: Array
+    p: Array
+    margin: Array
+    shape: Array
+
+    @classmethod
+    def of(cls, points: Array) -> Trials:
+        """Read rows of coordinates: logarithms, and the margin as it is."""
+        return cls(np.exp(points[:, 0]), np.exp(np.minimum(points[:, 1], 0.0)), points[:, 2], np.exp(points[:, 3]))
+
+
+class Law(NamedTuple):
+    """What follows from candidates and the strength of their measures."""
+
+    floor: Array
+    """Minus the logarithm of the least chance that a coin which is not forced keeps."""
+    special: Array
+    """By how much the logarithm of the chance to keep can differ in the changed batch."""
+    shift: Array
+    """The privacy of one draw, as the number of a Gaussian release."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The end of a search: a candidate, the strength of its measure and the cost."""
+
+    cost: float
+    point: Array
+    strength: float
+
+
+class Costs(ABC):
+    """Regret over candidates, for one goal of privacy; subclasses know the measure."""
+
+    shapes: tuple[float, ...] = (1.0,)
+    """The shapes of the measure to start from."""
+    refreshing = False
+    """Whether another point is drawn as often as switches are forced."""
+
+    def __init__(
+        self, domain: Domain, horizon: int, epsilon: float, delta: float, change: float, max_switches: int | None
+    ) -> None:
+        """Take the goal; `change` is in units of the Lipschitz constant."""
+        self.domain, self.T, self.epsilon, self.delta, self.change = domain, horizon, epsilon, delta, change
+        self.wide = domain.diameter / domain.radius
+        self.cap = math.inf if max_switches is None else float(max_switches)
+        self.most = largest_mu(epsilon, delta)
+
+    @property
+    @abstractmethod
+    def strengths(self) -> tuple[float, float]:
+        """The least and the largest strength that may be wanted."""
+
+    @abstractmethod
+    def law(self, at: Trials, strength: Array) -> Law:
+        """Return the coins and draws of each candidate."""
+
+    @abstractmethod
+    def measure(self, at: Trials, strength: Array) -> Array:
+        """Return the regret that has nothing to do with switches."""
+
+    def refreshes(self, batch: Array | float, p: Array | float) -> Array:
+        """Return the cap on draws of the other point: their mean number."""
+        if not self.refreshing:
+            return np.zeros(np.shape(batch))
+        # With p = 1 every switch is forced, and nothing is ever compared.
+        number: Array = np.where(np.asarray(p) < 1, np.ceil(np.floor(self.T / np.asarray(batch)) * p), 0.0)
+        return number
+
+    def budget(self, at: Trials, law: Law) -> tuple[Array, Array]:
+        """Return the budget, and the sum over batches of the chance that it was spent before (about)."""
+        n = np.maximum(np.ceil(self.T / at.batch) - 1, 1.0)
+        with np.errstate(divide="ignore"):
+            q = -np.expm1(np.log1p(-at.p) - law.floor)
+        mean, deviation = n * q, np.sqrt(n * q * (1 - q)) + 1e-9
+        budget = np.clip(mean + at.margin * deviation, 1.0, np.minimum(self.cap, n))
+        z = (budget - mean) / deviation
+        excess = deviation * (np.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * scipy.special.ndtr(-z))
+        over = np.where(budget >= n, 0.0, np.minimum(np.maximum(excess, 0.0) / q, n))
+        return budget, over
+
+    def leak(self, at: Trials, strength: Array, budget: Array | None = None) -> Array:
+        """Return the delta of each candidate at the epsilon of the goal."""
+        law = self.law(at, strength)
+        draws = (self.budget(at, law)[0] if budget is None else budget) + self.refreshes(at.batch, at.p)
+        found = adaptive(law.shift * np.sqrt(draws), at.p, np.minimum(law.special, 700.0), self.epsilon)
+        return np.where(np.isfinite(found), found, 1.0)
+
+    def solve(self, at: Trials, turns: int, budget: Array | None = None) -> Array:
+        """Return the largest strength with a delta within that of the goal; the least possible where there is none."""
+        low, high = (np.full(at.p.shape, math.log(end)) for end in self.strengths)
+        for _ in range(turns):
+            middle = (low + high) / 2
+            good = self.leak(at, np.exp(middle), budget) <= self.delta * (1 - 1e-7)
+            low, high = np.where(good, middle, low), np.where(good, high, middle)
+        strength: Array = np.exp(low)
+        return strength
+
+    def total(self, points: Array, turns: int) -> tuple[Array, Array]:
+        """Return the regret and the strength of each candidate."""
+        at = Trials.of(points)
+        strength = self.solve(at, turns)
+        law = self.law(at, strength)
+        cost = self.measure(at, strength) + self.wide * at.batch * self.budget(at, law)[1]
+        return np.where(np.isfinite(cost), cost, np.inf), strength
+
+
+def search(costs: Costs) -> list[Found]:
+    """Return the best candidates: one that draws afresh after every batch, and those that coins lead to."""
+    T = costs.T
+    batches = np.log(np.unique(np.round(np.geomspace(_shortest(costs), max(_shortest(costs), T / 2), 13))))
+    shapes = np.log(costs.shapes)
+    found = []
+    for forced in (True, False):
+        p = np.array([0.0]) if forced else np.linspace(math.log(min(1e-3, 3 / T)), math.log(0.8), 11)
+        short = batches if forced else np.log(np.unique(np.round(np.geomspace(1, max(1.0, T**0.6), 9))))
+        axes = [short, p, np.array([3.0]), shapes]
+        points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        total, _ = costs.total(points, _ROUGH)
+        best = _walk(costs, points[int(total.argmin())], forced)
+        found += [_walk(costs, whole, forced, fixed=True) for whole in _whole(best.point)]
+    return found
+
+
+def _shortest(costs: Costs) -> int:
+    return 1 if math.isinf(costs.cap) else math.ceil(costs.T / (costs.cap + 1))
+
+
+def _whole(point: Array) -> list[Array]:
+    """Return a candidate with its batch rounded down and up."""
+    b = math.exp(point[0])
+    found = []
+    for batch in sorted({max(1, math.floor(b)), math.ceil(b)}):
+        moved = point.copy()
+        moved[0] = math.log(batch)
+        found.append(moved)
+    return found
+
+
+def _walk(costs: Costs, point: Array, forced: bool, fixed: bool = False) -> Found:
+    """Go downhill with steps along one axis or two, which shrink where none helps."""
+    sizes = _SIZES.copy()
+    if forced:
+        sizes[1] = sizes[2] = 0.0
+    if fixed:
+        sizes[0] = 0.0
+        sizes *= 0.3
+    if len(costs.shapes) == 1:
+        sizes[3] = 0.0
+    low = np.array([math.log(_shortest(costs)) if forced else 0.0, math.log(1e-9), 0.0, -50.0])
+    high = np.array([math.log(costs.T), 0.0, 9.0, 600.0])
+    offsets = np.stack([x.ravel() for x in np.meshgrid(*[[-1, 0, 1] if size else [0] for size in sizes])], axis=1)
+    offsets = offsets[np.abs(offsets).sum(axis=1) <= 2]
+    total, strength = costs.total(point[None], _FINE)
+    best = Found(float(total[0]), point, float(strength[0]))
+    scale, turns = 1.0, 0
+    while scale > _LAST and turns < _TURNS:
+        turns += 1
+        points = np.clip(best.point + scale * sizes * offsets, low, high)
+        total, strength = costs.total(points, _FINE)
+        i = int(total.argmin())
+        if total[i] < best.cost * (1 - 1e-6):
+            best = Found(float(total[i]), points[i], float(strength[i]))
+        else:
+            scale *= _SHRINK
+    return best

@@ -1,0 +1,298 @@
+"""Perturbed regularised leaders, compiled: their minimisers, and the coins that keep them (docs/theory, R5)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from reticent._core._kernel import kernel
+from reticent.domains._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times
+from reticent.gibbs._phi import d2phi, dphi, margin
+from reticent.losses._glm import SQUARED
+from reticent.systems._decider import NEVER
+from reticent.systems._kernels import nearest, next_coin
+
+_NEAR = 1e-12  # of the radius: a Newton step that short has arrived
+_GOOD = (
+    1e-6  # of the radius: what a minimiser may be off by, were the curvature least where it is not, before a run stops
+)
+
+
+@kernel
+def derivatives(code, parameter, lam, vectors, offsets, count, b, Z, x, g, H):
+    """Write gradient and Hessian, at x, of the first `count` rows plus Z.x into g and H, then add lam/2 |x|^2 to g.
+
+    Squared losses are known by their sums: b, and H, which is left as it is.
+    """
+    d = x.size
+    for j in range(d):
+        g[j] = lam * x[j] + Z[j]
+    if code == SQUARED:
+        for j in range(d):
+            g[j] += b[j] + dot(H[j], x)
+        return
+    H[:] = 0.0
+    for i in range(count):
+        m = margin(vectors, offsets, i, x)
+        slope, bend = dphi(code, parameter, m), d2phi(code, parameter, m)
+        for j in range(d):
+            g[j] += slope * vectors[i, j]
+            for k in range(j + 1):
+                H[j, k] += bend * vectors[i, j] * vectors[i, k]
+    for j in range(d):
+        for k in range(j):
+            H[k, j] = H[j, k]
+
+
+@kernel
+def raised(H, amount):
+    """H plus a multiple of the identity."""
+    P = H.copy()
+    for j in range(P.shape[0]):
+        P[j, j] += amount
+    return P
+
+
+@kernel
+def _ball_step(radius, lam, x, g, H, y):
+    """Write the minimiser of the quadratic model at x over the ball into y; return its multiplier (0: inside)."""
+    d = x.size
+    right = np.empty(d)
+    for j in range(d):
+        right[j] = dot(H[j], x) + lam * x[j] - g[j]
+    nu = 0.0
+    for _ in range(200):
+        W = inverse_cholesky(raised(H, lam + nu))
+        y[:] = lower_transposed_times(W, lower_times(W, right))
+        size = math.sqrt(dot(y, y))
+        if nu == 0.0 and size <= radius:
+            return 0.0
+        if size <= radius * (1.0 + 1e-15):
+            break
+        half = lower_times(W, y)
+        more = size * size / dot(half, half) * (size - radius) / radius
+        if more <= 1e-16 * (lam + nu):
+            break
+        nu += more
+    for j in range(d):
+        y[j] *= radius / size
+    return nu
+
+
+@kernel
+def _box_step(lo, hi, lam, x, g, H, y):
+    """Write the minimiser of the quadratic model at x over the box into y, by projected Newton steps."""
+    d = x.size
+    y[:] = x
+    q, right, moved = np.empty(d), np.empty(d), np.empty(d)
+    for _ in range(200):
+        P = raised(H, lam)
+        for j in range(d):
+            q[j] = g[j] + lam * (y[j] - x[j])
+            for k in range(d):
+                q[j] += H[j, k] * (y[k] - x[k])
+        wide = 0.0
+        for j in range(d):
+            wide = max(wide, abs(y[j] - min(max(y[j] - q[j] / P[j, j], lo[j]), hi[j])))
+        for j in range(d):
+            right[j] = -q[j]
+            # Coordinates that the slope pushes into a bound nearby go there by themselves (Bertsekas 1982).
+            near = min(wide, 1e-3 * (hi[j] - lo[j]))
+            if (y[j] <= lo[j] + near and q[j] > 0.0) or (y[j] >= hi[j] - near and q[j] < 0.0):
+                own = P[j, j]
+                P[j] = 0.0
+                P[:, j] = 0.0
+                P[j, j] = own
+        W = inverse_cholesky(P)
+        step = lower_transposed_times(W, lower_times(W, right))
+        part, inside = 1.0, False
+        for _ in range(60):
+            inside = True
+            for j in range(d):
+                moved[j] = y[j] + part * step[j]
+                if not lo[j] <= moved[j] <= hi[j]:
+                    inside = False
+                    moved[j] = min(max(moved[j], lo[j]), hi[j])
+            # The change of the model from y to the point moved to, and what a fair share of the slope would give.
+            change = fair = 0.0
+            for j in range(d):
+                here = moved[j] - y[j]
+                fair += q[j] * here
+                bent = lam * here
+                for k in range(d):
+                    bent += H[j, k] * (moved[k] - y[k])
+                change += here * (q[j] + 0.5 * bent)
+            if (inside and part == 1.0) or change <= 1e-4 * fair:
+                break
+            part *= 0.5
+        far = 0.0
+        for j in range(d):
+            far = max(far, abs(moved[j] - y[j]) / (hi[j] - lo[j]))
+        y[:] = moved
+        if far <= 1e-15 and part == 1.0:
+            break
+
+
+@kernel
+def minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, free):
+    """Bring x to the minimiser over the body, leave the Hessian there in H, say which coordinates are free.
+
+    For linear losses that is a nearest point, on any body; curvature needs a ball or a box. There Newton steps on the
+    exact quadratic model over the body are cut back until the slope along the step is not much positive; the multiplier
+    of a ball is returned. A minimum that is not found is an error, never a decision.
+    """
+    d = x.size
+    if code < 0:
+        for j in range(d):
+            x[j] = -(b[j] + Z[j]) / lam
+        nearest(body, x, x)
+        return 0.0
+    g, next_g, y, candidate = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    next_H = H.copy()
+    derivatives(code, parameter, lam, vectors, offsets, count, b, Z, x, g, H)
+    nu = 0.0
+    for turn in range(300):
+        if body.ball:
+            nu = _ball_step(body.radius, lam, x, g, H, y)
+        else:
+            _box_step(body.lo, body.hi, lam, x, g, H, y)
+        gain = far = 0.0
+        steep = math.sqrt(dot(g, g))
+        for j in range(d):
+            gain -= g[j] * (y[j] - x[j])
+            far = max(far, abs(y[j] - x[j]))
+        if far <= _NEAR * body.radius or (turn >= 100 and far <= 1e-9 * body.radius):
+            break
+        part = 1.0
+        while True:
+            along = 0.0
+            for j in range(d):
+                candidate[j] = y[j] if part == 1.0 else x[j] + part * (y[j] - x[j])
+            derivatives(code, parameter, lam, vectors, offsets, count, b, Z, candidate, next_g, next_H)
+            for j in range(d):
+                along += next_g[j] * (y[j] - x[j])
+            # The last term is what rounding alone can make of the two slopes.
+            if along <= 0.25 * gain + 1e-14 * steep * body.radius or part < 1e-4:
+                break
+            part *= 0.4
+        x[:], g[:], H[:] = candidate, next_g, next_H
+    trace = lam
+    for j in range(d):
+        trace += H[j, j]
+    for j in range(d):
+        y[j] = x[j] - g[j] / trace
+    nearest(body, y, y)
+    for j in range(d):
+        free[j] = body.ball or body.lo[j] < x[j] < body.hi[j]
+        if not abs(y[j] - x[j]) * trace <= _GOOD * lam * body.radius:
+            raise RuntimeError("the minimiser of the perturbed losses was not found to the accuracy of the arithmetic")
+    return nu
+
+
+@kernel
+def responsiveness(body, lam, nu, H, free, x, a):
+    """a'Ma: how fast a.x falls as Z moves along a, x kept on the face of the body where it is (R5b)."""
+    d = x.size
+    P = raised(H, lam + nu)
+    along = a.copy()
+    for j in range(d):
+        if not free[j]:
+            along[j] = 0.0
+            P[j] = 0.0
+            P[:, j] = 0.0
+            P[j, j] = 1.0
+    W = inverse_cholesky(P)
+    first = lower_times(W, along)
+    value = dot(first, first)
+    if body.ball and nu > 0.0:
+        second = lower_times(W, x)
+        value -= dot(first, second) ** 2 / dot(second, second)
+    return max(value, 0.0)
+
+
+@kernel
+def log_ratio(body, slope, bend, lam, sigma, nu, H, free, x, Z, a):
+    """The logarithm of next over present density of the state (x, n), for a loss of this slope and bend along a."""
+    towards = slope * dot(a, Z) - 0.5 * slope * slope * dot(a, a)
+    value = towards / (sigma * sigma)
+    if bend > 0.0:
+        value += math.log1p(bend * responsiveness(body, lam, nu, H, free, x, a))
+    return value
+
+
+@kernel
+def renew(rng, body, code, parameter, lam, sigma, vectors, offsets, count, b, Z, x, H, free):
+    """Draw Z afresh and go to its minimiser; return the multiplier."""
+    for j in range(x.size):
+        Z[j] = sigma * rng.standard_normal()
+    return minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, free)
+
+
+@kernel
+def play(rng, body, code, parameter, lam, sigma, coin, cap, vectors, offsets, start, state, nu, counts, level, out):
+    """Take in rows from `start` on; return the number of the next one and of changes, which are written to `out`.
+
+    `counts` holds the rounds taken in, the round at which the next coin is due, and the draws made after the first.
+    """
+    b, Z, x, H, free = state
+    places, points = out
+    n, d = vectors.shape
+    changes, i = 0, start
+    before = np.empty(d)
+    sums = code < 0 or code == SQUARED
+    while i < n and changes < places.size:
+        if counts[2] >= cap:
+            counts[0] += n - i
+            return n, changes
+        a = vectors[i]
+        slope, bend = 1.0, 0.0
+        if code >= 0:
+            m = margin(vectors, offsets, i, x)
+            slope, bend = dphi(code, parameter, m), d2phi(code, parameter, m)
+        due = counts[0] + 1 == counts[1]
+        switches = due
+        if due and level[0] > 0.0:
+            ratio = log_ratio(body, slope, bend, lam, sigma, nu[0], H, free, x, Z, a)
+            switches = math.log(level[0]) > ratio - coin[0]
+        for j in range(d):
+            Z[j] -= slope * a[j]
+            if sums:
+                b[j] += offsets[i] * a[j] if code >= 0 else a[j]
+            if bend > 0.0:
+                for k in range(d):
+                    H[j, k] += bend * a[j] * a[k]
+        i += 1
+        counts[0] += 1
+        if switches:
+            before[:] = x
+            nu[0] = renew(rng, body, code, parameter, lam, sigma, vectors, offsets, i, b, Z, x, H, free)
+            counts[2] += 1
+            if (before != x).any():
+                places[changes] = counts[0]
+                points[changes] = x
+                changes += 1
+        if due:
+            counts[1], level[0] = next_coin(rng, coin[1:], counts[0], 1, NEVER)
+    return i, changes
+
+
+@kernel
+def reflect(rng, body, lam, sigma, vectors, S, Z, u, after):
+    """Take in linear losses: keep S + Z if the next law allows it, else reflect it into that law (R5h)."""
+    n, d = vectors.shape
+    for i in range(n):
+        g = vectors[i]
+        toss = rng.standard_exponential()
+        square, along = dot(g, g), dot(g, Z)
+        switches = square > 0.0 and toss * sigma * sigma < 0.5 * square - along
+        for j in range(d):
+            S[j] += g[j]
+            Z[j] -= 2.0 * along / square * g[j] if switches else g[j]
+        if sigma == 0.0:
+            Z[:] = 0.0
+        if switches:
+            for j in range(d):
+                u[j] = -(S[j] + Z[j]) / lam
+            nearest(body, u, u)
+        after[i] = u

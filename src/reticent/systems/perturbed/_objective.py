@@ -1,0 +1,365 @@
+"""Plans of private objective perturbation (Agarwal, Kale, Singh and Thakurta 2023), and the search for the best."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy
+
+from reticent._core import _names
+from reticent._core._check import Array, integer, positive, real
+from reticent._core._tags import saved
+from reticent.domains import Domain
+from reticent.losses import Loss
+from reticent.privacy._account import Statement
+from reticent.privacy._coins import NO_LOSS, Coin
+from reticent.privacy._compose import Bound, Term
+from reticent.privacy._events import gdp
+from reticent.privacy._losses import largest_mu
+from reticent.systems._checks import check_body, check_target
+from reticent.systems._goal import Goal, System
+from reticent.systems._plan import SystemPlan
+from reticent.systems.pcomw._search import adaptive, coins_variance
+from reticent.systems.pcomw._switching import expected_switches, overrun, rate, variation_sum
+from reticent.systems.perturbed._law import (
+    bend_change,
+    best_lam,
+    check_face,
+    check_smooth,
+    draw_gdp,
+    drift,
+    goal_smoothness,
+    leader_regret,
+)
+
+_LARGEST_PHI = 1e300
+
+
+@saved("plan of objective perturbation")
+@dataclass(frozen=True, kw_only=True)
+class ObjectivePlan(SystemPlan):
+    """Parameters of objective perturbation: noise `sigma`, regulariser `lam`, and the coin that limits switching.
+
+    The decision is the minimiser of past losses plus lam/2 |x|^2 plus Z.x, Z ~ N(0, sigma^2 I). After each round a
+    coin keeps it (`p` is the chance of a forced switch, `phi` the scale of the coin), or Z is drawn afresh, `budget`
+    times at most. `smoothness` bounds the second derivatives of every round's loss; 0 is for linear losses
+    (docs/theory, R5).
+
+    >>> from reticent.domains import Ball
+    >>> plan = ObjectivePlan(Ball(3), 1000, 1.0, sigma=2000.0, lam=200.0, p=0.1, phi=1.004, budget=200)
+    >>> plan.max_switches, plan.account().epsilon(1e-6) < 1.0
+    (200, True)
+    """
+
+    system: ClassVar[str] = _names.OBJECTIVE
+    reference: ClassVar[str] = "Agarwal, Kale, Singh and Thakurta 2023 (derived from the published idea)"
+    assumes: ClassVar[str] = "linear losses, or smooth generalised linear ones (balls, boxes)"
+    adversary: ClassVar[str] = "oblivious"
+
+    sigma: float
+    lam: float
+    p: float
+    phi: float
+    budget: int
+    smoothness: float = 0.0
+
+    def _check(self) -> None:
+        check_body(self.domain)
+        for name in ("sigma", "lam"):
+            self._set(**{name: positive(name, getattr(self, name))})
+        self._set(smoothness=positive("smoothness", self.smoothness, zero=True))
+        check_face(self.domain, self.smoothness)
+        self._set(p=real("p", self.p), phi=real("phi", self.phi), budget=integer("budget", self.budget, least=0))
+        if not 0 <= self.p <= 1:
+            raise ValueError(f"p must be a probability from 0 to 1, got {self.p!r}")
+        if not 1 <= self.phi <= _LARGEST_PHI:
+            raise ValueError(f"phi must be from 1 to {_LARGEST_PHI:g}, got {self.phi!r}; p = 1 switches at every coin")
+
+    def check_loss(self, loss: Loss) -> None:
+        """Refuse losses that are not smooth."""
+        check_smooth(type(self).__name__, loss, self.smoothness)
+
+    @property
+    def log_phi(self) -> float:
+        """The logarithm of `phi`."""
+        return math.log(self.phi)
+
+    @property
+    def noise(self) -> float:
+        """K = G/sigma: the deviation of the logarithm of a coin's ratio."""
+        return self.lipschitz / self.sigma
+
+    @property
+    def bend(self) -> float:
+        """How much of the curvature one round's loss can be at most: smoothness/lam."""
+        return self.smoothness / self.lam
+
+    @cached_property
+    def clip(self) -> float:
+        """The mass that clipping moves per coin at most."""
+        return drift(self.log_phi, self.noise, self.bend)
+
+    @cached_property
+    def regret_bound(self) -> float:
+        """The bound of docs/theory, R5d."""
+        T, arguments = self.horizon, (self.p, self.log_phi, self.clip)
+        astray = float(variation_sum(T, self.p, self.clip)) + float(overrun(self.budget, T - 1, *arguments))
+        trivial = self.lipschitz * self.domain.diameter
+        return leader_regret(self.domain, T, self.lipschitz, self.lam, self.sigma) + trivial * min(astray, T)
+
+    @property
+    def expected_switches(self) -> float:
+        """The bound of docs/theory, P4g, and the budget."""
+        return min(float(expected_switches(self.horizon, self.p, self.log_phi, self.clip)), float(self.budget))
+
+    @property
+    def max_switches(self) -> int:
+        """The budget, which the learner keeps."""
+        return self.budget
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What else a reader of the certificate should know."""
+        cost = (
+            "Every switch solves a regularised problem over all past rounds (only sums are kept for Linear and "
+            "Squared): long runs of curved losses with many switches are slow."
+        )
+        if not self.smoothness:
+            return ()
+        return (cost, "The certificate pays for smoothness in every draw; PCOMW needs none.")
+
+    @cached_property
+    def draw(self) -> float:
+        """The mu for which one draw is mu-GDP (docs/theory, R5e)."""
+        if not self.smoothness:
+            return self.change / self.sigma
+        times = 2 if self.neighbors == "replace" else 1
+        return times * draw_gdp(self.noise, self.bend)
+
+    @property
+    def later_coin(self) -> Coin:
+        """The coin after the changed round (docs/theory, R5f)."""
+        eta = self.lipschitz * self.change / self.sigma**2 + bend_change(self.bend)
+        return Coin(self.p, min(eta, 2 * self.log_phi))
+
+    @property
+    def special_coin(self) -> Coin:
+        """The coin of the changed round: whatever Z is, the clip confines it."""
+        return Coin(self.p, 2 * self.log_phi)
+
+    def statements(self, rounds: int) -> tuple[Statement, ...]:
+        """Return the composition of draws and coins (docs/theory, R5g)."""
+        coin, count = self.later_coin, max(rounds - 1, 0)
+        draws = min(self.budget, rounds)
+        mu = self.draw * math.sqrt(draws) if draws else 0.0
+        # Without a switch ever there is no coin either.
+        tossed = rounds > 0 and self.budget > 0
+        special = self.special_coin.directions() if tossed else (NO_LOSS,)
+        terms = tuple((Term(mu, coin, count if tossed else 0, other),) for other in special)
+        return (Statement("pld", Bound(terms)),)
+
+    def dp_event(self) -> Any:
+        """Return Gaussian events for draws and coins: an upper bound, looser than the account (docs/theory, Q10)."""
+        from dp_accounting import dp_event as events
+
+        draws = min(self.budget, self.horizon)
+        if not draws:
+            return events.NoOpDpEvent()
+        parts = [events.SelfComposedDpEvent(events.GaussianDpEvent(1 / self.draw), draws)]
+        for coin, count in ((self.later_coin, self.horizon - 1), (self.special_coin, 1)):
+            if not count or coin.silent:
+                continue
+            if math.isinf(coin.step):
+                return events.NonPrivateDpEvent()
+            parts.append(events.SelfComposedDpEvent(events.GaussianDpEvent(1 / gdp(coin)), count))
+        return events.ComposedDpEvent(parts)
+
+
+def plan_objective(
+    domain: Domain,
+    horizon: int,
+    lipschitz: float,
+    epsilon: float,
+    delta: float,
+    *,
+    smoothness: float,
+    neighbors: str = "replace",
+    max_switches: int | None = None,
+) -> ObjectivePlan:
+    """Return the objective perturbation with the least certified regret that is (epsilon, delta)-private.
+
+    `smoothness` bounds the second derivatives of every round's loss, 0 for `Linear`; `max_switches` is a hard cap.
+
+    >>> from reticent.domains import Ball
+    >>> plan = plan_objective(Ball(3), 10_000, 1.0, 1.0, 1e-6, smoothness=0.0)
+    >>> plan.account().epsilon(1e-6) <= 1.0, plan.vacuous
+    (True, False)
+    """
+
+    return search(domain, horizon, lipschitz, epsilon, delta, smoothness, neighbors, max_switches)
+
+
+def _objective(goal: Goal) -> ObjectivePlan:
+    goal.need_a_switch()
+    smooth, cap = goal_smoothness(goal), goal.max_switches
+    return plan_objective(*goal.target, smoothness=smooth, neighbors=goal.neighbors, max_switches=cap)
+
+
+PRIVATE = (System(ObjectivePlan.system, _objective, private=True, lazy=True),)
+
+
+# The search for the best private objective perturbation: a quick account for candidates, the real one at the end.
+
+# The least chance of a forced switch that is looked at, and how many values up to 1.
+_LEAST_P, _VALUES = 1e-4, 9
+# Candidates of log phi, in deviations of a coin's ratio, and of budgets, in deviations above the mean.
+_WIDTHS, _MARGINS = (2.5, 3.5), (0.0, 1.5)
+# Candidates of log lam over what would be best without curvature: the coins' determinants ask for more.
+_FIRMER = (0.0, 1.5, 3.0, 4.5, 6.0)
+# The noise grows by this much at most to make up for the quick account, in so many steps.
+_GROWTH, _STEPS = 1.5, 24
+_STEEP = 300.0  # log phi beyond which the coin is as good as none
+
+
+@dataclass(frozen=True)
+class _Goal:
+    domain: Domain
+    horizon: int
+    lipschitz: float
+    epsilon: float
+    delta: float
+    smoothness: float
+    neighbors: str
+    cap: int
+
+    @property
+    def change(self) -> float:
+        return (2 if self.neighbors == "replace" else 1) * self.lipschitz
+
+
+def search(
+    domain: Domain,
+    horizon: int,
+    lipschitz: float,
+    epsilon: float,
+    delta: float,
+    smoothness: float,
+    neighbors: str,
+    max_switches: int | None,
+) -> ObjectivePlan:
+    """Return the plan; see `plan_objective`."""
+    # A plan without a claim checks the arguments, with its messages.
+    ObjectivePlan(
+        domain, horizon, lipschitz, sigma=1.0, lam=1.0, p=1.0, phi=1.0, budget=0, smoothness=smoothness,
+        neighbors=neighbors,
+    )  # fmt: skip
+    T, G, eps, small, _ = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
+    cap = T if max_switches is None else integer("max_switches", max_switches, least=1)
+    goal = _Goal(domain, T, G, eps, small, float(smoothness), neighbors, cap)
+    start = [
+        (math.log(p), width, margin, firmer)
+        for p in np.geomspace(_LEAST_P, 1.0, _VALUES)
+        for width in _WIDTHS
+        for margin in _MARGINS
+        for firmer in (_FIRMER if goal.smoothness else (0.0,))
+    ]
+    ranked = sorted(start, key=lambda point: _cost(goal, np.array(point)))
+    options: Any = {"maxfev": 160, "xatol": 1e-2, "fatol": 1e-4, "initial_simplex": _around(ranked[0])}
+    first: Array = np.array(ranked[0])
+    minimize: Any = scipy.optimize.minimize
+    found = minimize(lambda at: _cost(goal, at), first, method="Nelder-Mead", options=options)
+    return _certified(goal, found.x)
+
+
+def _around(point: tuple[float, ...]) -> Array:
+    steps = (0.3, 0.4, 0.7, 0.2)
+    corners = [np.array(point)]
+    for i, step in enumerate(steps):
+        moved = np.array(point)
+        moved[i] += -step if i == 0 else step
+        corners.append(moved)
+    return np.array(corners)
+
+
+def _candidate(goal: _Goal, point: Array, sigma: float) -> ObjectivePlan:
+    """Return the plan of a point (log p, width, margin, log of lam over the best without curvature) at a noise."""
+    p = math.exp(min(float(point[0]), 0.0))
+    lam = best_lam(goal.domain, goal.horizon, goal.lipschitz, sigma) * math.exp(float(point[3]))
+    noise, bend = goal.lipschitz / sigma, goal.smoothness / lam
+    log_phi = min(max(float(point[1]), 0.1) * noise + noise**2 / 2 + math.log1p(bend), _STEEP)
+    if p == 1:
+        log_phi = 0.0
+    T, q = goal.horizon, float(rate(p, log_phi))
+    clip = (1 - p) * drift(log_phi, noise, bend)
+    q = min(1.0, (q + clip) / (1 + clip))
+    wanted = T * q + max(float(point[2]), -2.0) * math.sqrt(T * q * (1 - q)) + math.sqrt(2 * T * T * q * clip)
+    budget = int(min(max(math.ceil(wanted), 1), T, goal.cap))
+    return ObjectivePlan(
+        goal.domain,
+        T,
+        goal.lipschitz,
+        sigma=sigma,
+        lam=lam,
+        p=p,
+        phi=math.exp(log_phi),
+        budget=budget,
+        smoothness=goal.smoothness,
+        neighbors=goal.neighbors,
+    )
+
+
+def _quick(goal: _Goal, plan: ObjectivePlan) -> float:
+    """Return about the delta of a plan at the epsilon of the goal."""
+    mu2 = plan.draw**2 * min(plan.budget, plan.horizon)
+    eta = min(goal.lipschitz * goal.change / plan.sigma**2 + bend_change(plan.bend), 2 * plan.log_phi)
+    p = np.array(plan.p)
+    variance = float(coins_variance(np.array(plan.horizon - 1.0), p, np.array(eta)))
+    mu = np.array(math.sqrt(mu2 + variance))
+    return float(adaptive(mu, p, np.array(2 * plan.log_phi), goal.epsilon))
+
+
+def _noise(goal: _Goal, point: Array) -> float:
+    """Return the least noise at which the quick account of a point is within the goal."""
+    least = goal.change / largest_mu(goal.epsilon, goal.delta)
+    low, high = math.log(least), math.log(least) + 0.5 * math.log(goal.horizon) + 4.0
+    for _ in range(14):
+        middle = (low + high) / 2
+        within = _quick(goal, _candidate(goal, point, math.exp(middle))) <= goal.delta
+        low, high = (low, middle) if within else (middle, high)
+    return math.exp(high)
+
+
+def _cost(goal: _Goal, point: Array) -> float:
+    """Return the regret of a point, or more than any regret where no noise makes it private."""
+    plan = _candidate(goal, point, _noise(goal, point))
+    over = _quick(goal, plan) / goal.delta
+    if over <= 1:
+        return plan.regret_bound
+    return 1e3 * goal.horizon * goal.lipschitz * goal.domain.diameter * (2 + math.log(over))
+
+
+def _certified(goal: _Goal, point: Array) -> ObjectivePlan:
+    """Return the plan of a point with the least noise at which the real account is within the goal."""
+
+    def within(sigma: float) -> bool:
+        return _candidate(goal, point, sigma).account().delta(goal.epsilon) <= goal.delta * (1 - 1e-9)
+
+    high = _noise(goal, point)
+    low = high / _GROWTH
+    for _ in range(_STEPS):
+        if within(high):
+            break
+        low, high = high, high * _GROWTH
+    else:
+        raise ValueError(
+            f"no objective perturbation meets epsilon={goal.epsilon:g} at delta={goal.delta:g}; allow a larger epsilon"
+        )
+    for _ in range(10):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if within(middle) else (middle, high)
+    plan = _candidate(goal, point, high)
+    return replace(plan, epsilon=goal.epsilon, delta=goal.delta)
