@@ -22,9 +22,10 @@ from reticent.systems.pcomw import PCOMW
 from reticent.systems.perturbed import ObjectivePerturbation, ShermanKoren
 
 __all__ = [
+    "DPFTRL",
+    "PCOMW",
     "AgarwalSingh",
     "ApproximateLeader",
-    "DPFTRL",
     "ExpertsLazyLeader",
     "FlatWeights",
     "LazyLeader",
@@ -36,7 +37,6 @@ __all__ = [
     "ObjectivePerturbation",
     "OnlineGradientDescent",
     "OnlineNewtonStep",
-    "PCOMW",
     "PerturbedLeader",
     "PrivateDartboard",
     "PrivateImplicitDescent",

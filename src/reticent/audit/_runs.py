@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from reticent._core._check import Array
+from reticent.learners import Learner, make
 
 if TYPE_CHECKING:
     from reticent.domains import Domain
@@ -136,15 +137,11 @@ class Honest:
 
     def __call__(self, rng: np.random.Generator) -> Any:
         """Return a learner at its beginning."""
-        from reticent.learners import make  # this package must not need the learners
-
         return make(self.parameters, self.loss, rng)
 
 
 def play(factory: Factory, domain: Domain, stream: Block, count: int, rng: np.random.Generator) -> Array:
     """Return the decisions of `count` runs, (runs, rounds + 1, dim): that of every round and the one after them."""
-    from reticent.learners import Learner
-
     rounds = len(stream[0])
     decisions = np.empty((count, rounds + 1, domain.dim))
     prepared: list[Any] | None = None

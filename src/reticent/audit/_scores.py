@@ -17,6 +17,8 @@ import numpy as np
 import scipy
 
 from reticent._core._check import Array
+from reticent.losses import Linear
+from reticent.planning import Plan
 
 if TYPE_CHECKING:
     from reticent.losses import Loss
@@ -120,9 +122,6 @@ class Likelihood:
 
 def known(plan: BasePlan, loss: Loss) -> TypeGuard[Plan]:
     """Say whether the likelihood is known: P-COMW, linear losses on an interval, a box or a ball of one dimension."""
-    from reticent.losses import Linear
-    from reticent.planning import Plan
-
     return isinstance(plan, Plan) and isinstance(loss, Linear) and plan.domain.dim == 1 and bool(plan.domain.body.box)
 
 

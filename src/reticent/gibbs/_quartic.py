@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import resources
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +36,7 @@ EDGES: Array = np.linspace(0.0, REACH, BINS + 1)[1:]  # upper edges of the bins 
 
 @lru_cache(maxsize=1)
 def minorant_tables() -> Array:
-    """Return the five coefficients per weight and bin, as solved before by `solve_tables`.
+    """Return the five coefficients per weight and bin, as `bench/minorants.py` has solved them.
 
     Each is checked again here, and lowered should it be too high: nothing rests on the file being right.
     """
@@ -49,12 +48,6 @@ def minorant_tables() -> Array:
                 a[:] = 0.0  # no minorant at all, whatever the other coefficients are
             a[0] -= max(0.0, excess(a, rho))
     return tables
-
-
-def solve_tables() -> None:
-    """Solve all tables again, by linear programming, and write them beside this module: for developers."""
-    tables = [[best_minorant(rho, weight).tolist() for rho in EDGES] for weight in WEIGHTS]
-    Path(__file__).with_name("minorants.json").write_text(json.dumps(tables, indent=1) + "\n")
 
 
 def best_minorant(rho: float, weight: float) -> Array:

@@ -15,6 +15,7 @@ from reticent.journal._replay import START, first_facts, recovered, with_seal
 from reticent.journal._store import Record, Store, damaged
 from reticent.learners import Learner, make
 from reticent.losses import Loss
+from reticent.saving._parts import is_callers
 from reticent.systems._saved import pack_learner
 
 _EVERY = 50_000  # rounds: taken in again within seconds by most learners
@@ -165,8 +166,6 @@ class Journal:
         """
         if not self.started:
             return self.start(plan, loss, seed, **options)
-        from reticent.saving._parts import is_callers
-
         learner = self._found(loss if is_callers(loss) else None)
         for name, wanted, found in (("plan", plan, learner.plan), ("loss", loss, learner.loss)):
             if wanted != found:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reticent.hindsight._comparator import best_fixed
+from reticent.hindsight._trace import prepared, suffered
 from reticent.lab._study import Best, Run
+from reticent.learners import make
+from reticent.losses import GeneralisedLinear
+from reticent.losses._label import Label
+from reticent.privacy import spent as spent_after
 
 if TYPE_CHECKING:
     from reticent.lab.streams._stream import Stream
@@ -51,9 +57,6 @@ class Recorder:
 
     def __init__(self, loss: Loss) -> None:
         """Start before the first round."""
-        from reticent.losses import GeneralisedLinear
-        from reticent.losses._label import Label
-
         self.rounds = self.switches = 0
         self.total = 0.0
         self._even = None  # the loss of a margin of 0: below it the sign of the prediction is that of the label
@@ -140,8 +143,6 @@ def walk(
     >>> found.rounds, found.at[-1], len(found.losses) == len(found.at)
     (500, 500, True)
     """
-    from reticent.learners import make
-
     learner = make(plan, stream.loss, seed, on_steep="clip")
     recorder = Recorder(stream.loss)
     seconds = 0.0
@@ -166,8 +167,6 @@ def hindsight(stream: Stream) -> Best:
     >>> found.gap < 0.1, found.at[-1]
     (True, 200)
     """
-    from reticent.hindsight._comparator import best_fixed
-    from reticent.hindsight._trace import prepared, suffered
 
     def rows() -> Any:
         return prepared(stream.domain, stream.loss, stream.lipschitz, "clip", stream.blocks())  # type: ignore[arg-type]
@@ -198,8 +197,6 @@ def plan_facts(plan: BasePlan, *, spent: bool = False) -> dict[str, Any]:
     found |= {"system": plan.system, "domain": repr(plan.domain), "text": str(plan), "explain": plan.explain()}
     found |= {"vacuous": bool(plan.vacuous), "spent_at": None, "spent": None}
     if spent and plan.epsilon is not None and plan.delta is not None and plan.horizon is not None:
-        from reticent.privacy import spent as spent_after
-
         at = np.unique(np.linspace(1, plan.horizon, _SPENT).astype(np.int64)).tolist()
         found["spent_at"] = at
         found["spent"] = [float(spent_after(plan, t).epsilon(plan.delta)) for t in at]

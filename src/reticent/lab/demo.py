@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent._core._names import DESCENT, PCOMW, PCOMW_LAZY
+from reticent._core._names import DESCENT, INK, PCOMW, PCOMW_LAZY
 from reticent.lab._compare import Contest, Entry
 from reticent.lab._study import Run, Study
 from reticent.lab._walk import hindsight, stream_facts
@@ -90,7 +90,6 @@ def picture(studies: Sequence[Study]) -> Figure:
 
 
 def _column(column: Sequence[Axes], study: Study) -> None:
-    from reticent._core._names import INK
     from reticent.lab.pictures._style import MUTED, counts, styles
 
     assert study.best is not None

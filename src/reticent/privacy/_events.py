@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import scipy
@@ -22,18 +23,29 @@ def event_of(found: Exposure) -> Any:
     against coins of one direction, 1.6 times at p = 1/2, 3 at 0.1 and 14 at 0.01. To certify a plan by itself, use
     `account`; to compose with others without that loss, `distribution`.
     """
+    draws = [(found.shift, found.draws)]
+    return gaussian_events([*draws, (gdp(found.coin), found.later), (gdp(found.special_coin), int(found.special))])
+
+
+def gaussian_events(releases: Sequence[tuple[float, int]]) -> Any:
+    """Return the event of releases that are mu-GDP, each `count` times; what reveals nothing is left out.
+
+    >>> len(gaussian_events([(0.5, 10), (0.0, 3), (0.1, 1)]).events)
+    2
+    """
     from dp_accounting import dp_event as events
 
-    parts: list[Any] = []
-    if found.draws and found.shift:
-        parts.append(events.SelfComposedDpEvent(events.GaussianDpEvent(1 / found.shift), found.draws))
-    for coin, count in ((found.coin, found.later), (found.special_coin, int(found.special))):
-        if not count or coin.silent:
+    parts = []
+    for mu, count in releases:
+        if not count or not mu:
             continue
-        if math.isinf(coin.step):
+        if math.isinf(mu):
             return events.NonPrivateDpEvent()
-        parts.append(events.SelfComposedDpEvent(events.GaussianDpEvent(1 / gdp(coin)), count))
-    return events.ComposedDpEvent(parts) if parts else events.NoOpDpEvent()
+        once = events.GaussianDpEvent(1 / mu)
+        parts.append(once if count == 1 else events.SelfComposedDpEvent(once, count))
+    if not parts:
+        return events.NoOpDpEvent()
+    return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)
 
 
 def distribution_of(found: Exposure, interval: float) -> Any:

@@ -1,10 +1,9 @@
-"""What the certificates of several systems share: lengths of blocks, what Gaussian noise costs, and its event."""
+"""What the certificates of several systems share: lengths of blocks, and what Gaussian noise costs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy
@@ -74,10 +73,3 @@ def finite(system: str, mu: float) -> float:
     if not math.isfinite(mu):
         raise ValueError(f"noise must be greater than 0 for a privacy account of {system}, got 0.0")
     return mu
-
-
-def gaussian_event(mu: float) -> Any:
-    """Return the event of dp_accounting of a release that is `mu`-GDP."""
-    from dp_accounting import GaussianDpEvent, NoOpDpEvent
-
-    return GaussianDpEvent(1 / mu) if mu > 0 else NoOpDpEvent()

@@ -47,6 +47,27 @@ class Decider(Protocol):
         """Take in prepared rounds; changes of decision are added, counted from the walk's first round."""
 
 
+class Batched:
+    """What walks without a budget share whose decision may change at the end of every batch of a fixed length."""
+
+    batch: int = 1
+
+    def __init__(self, batch: int = 1) -> None:
+        self.batch = batch
+        self.done = 0
+        self.torn = False
+
+    @property
+    def due(self) -> int:
+        """How many rounds will have been taken in when the decision may change next: at the end of the batch."""
+        return (self.done // self.batch + 1) * self.batch
+
+    @property
+    def frozen(self) -> bool:
+        """Whether a budget of switches is spent; without one, never."""
+        return False
+
+
 class Changes:
     """Changes of decision as a run goes on: after how many rounds each came, and the point of the chart from then on.
 

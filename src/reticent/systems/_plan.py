@@ -11,7 +11,16 @@ from reticent.domains import Domain
 from reticent.losses import Loss
 from reticent.privacy._account import Certificate, Statement, SystemAccount
 from reticent.systems._checks import check_claim, check_neighbors, check_rounds, check_scale
-from reticent.systems._words import ACCOUNTANT, explain, labelled, number, size_rows, switch_and_regret, texts_of
+from reticent.systems._words import (
+    ACCOUNTANT,
+    claim_rows,
+    explain,
+    labelled,
+    number,
+    size_rows,
+    switch_and_regret,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     from reticent.systems._learner import Learner
@@ -182,7 +191,7 @@ class SystemPlan(BasePlan):
         check_rounds("batch", getattr(self, "batch", 1))
         self._check_claim()
 
-    def _check(self) -> None:  # noqa: B027 (there may be nothing to check)
+    def _check(self) -> None:
         """Check the parameters of the system; raise ValueError for a bad one."""
 
     def _check_claim(self) -> None:
@@ -269,18 +278,13 @@ class SystemPlan(BasePlan):
         """Return the plan as labels and texts, for a table."""
         rows = [("plan", self.system), ("reference", self.reference), ("domain", repr(self.domain))]
         rows += [*size_rows(self), *self.parameters(), *switch_and_regret(self)]
-        rows += [("assumes", self.assumes), *self._privacy()]
+        rows += [("assumes", self.assumes), *claim_rows(self, ", also for losses chosen after seeing decisions")]
+        rows += [("neighbors", self.neighbors)] if self.private else []
         rows += [("remark", remark) for remark in self.remarks]
         if self.vacuous and self.trivial_regret is not None:
             told = f"The regret bound is vacuous: any decisions whatever satisfy {number(self.trivial_regret)}."
             rows.append(("remark", told))
         return rows
-
-    def _privacy(self) -> list[tuple[str, str]]:
-        if self.epsilon is None or self.delta is None:
-            return [("privacy", "none: this plan makes no privacy claim")]
-        claim = f"epsilon {number(self.epsilon)}, delta {number(self.delta)}"
-        return [("privacy", f"{claim}, also for losses chosen after seeing decisions"), ("neighbors", self.neighbors)]
 
 
 _COMMON = {f.name for f in fields(SystemPlan)}

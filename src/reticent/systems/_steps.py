@@ -11,7 +11,7 @@ from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss, Objects, Rows
-from reticent.systems._decider import Changes
+from reticent.systems._decider import Batched, Changes
 
 LINEAR = -1
 """The code of linear losses, beside those of `reticent.losses._glm`."""
@@ -55,7 +55,7 @@ def gradient_at(domain: Domain, loss: Custom, rows: Objects, i: int, u: Array) -
 # Walks of methods that may change their decision after every round, or every batch of a fixed length.
 
 
-class StepWalk(ABC):
+class StepWalk(Batched, ABC):
     """Takes gradient steps in the chart; subclasses have one compiled loop, `_play`, over rounds in normal form.
 
     Custom losses are read through the caller's functions: each round becomes a linear one, its subgradient at the
@@ -65,21 +65,14 @@ class StepWalk(ABC):
 
     def __init__(self, domain: Domain, loss: Loss, batch: int = 1) -> None:
         """Start at the centre."""
-        self.domain, self.loss, self.batch = domain, loss, batch
+        super().__init__(batch)
+        self.domain, self.loss = domain, loss
         self.reader = CompiledLoss(loss)
-        self.done = 0
-        self.torn = False
         self.u: Array = np.zeros(domain.chart_dim)
 
-    @property
-    def frozen(self) -> bool:
-        """Whether a budget of switches is spent: gradient methods have none."""
-        return False
-
-    @property
-    def due(self) -> int:
-        """How many rounds will have been taken in when the decision may change next: at the end of the batch."""
-        return (self.done // self.batch + 1) * self.batch
+    def _rows(self, code: int, vectors: Array, offsets: Array) -> tuple[Any, ...]:
+        """Return what compiled steps take first: the body, the loss, and the rounds."""
+        return self.domain.body, code, self.reader.parameter, vectors, offsets
 
     @abstractmethod
     def _play(self, code: int, vectors: Array, offsets: Array, after: Array) -> None:

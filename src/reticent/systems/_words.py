@@ -49,6 +49,13 @@ def switch_and_regret(plan: BasePlan) -> list[tuple[str, str]]:
     return [("expected switches", switches), ("regret bound", regret)]
 
 
+def claim_rows(plan: BasePlan, more: str) -> list[tuple[str, str]]:
+    """Return what is claimed of privacy, with `more` said of it, or that nothing is."""
+    if plan.epsilon is None or plan.delta is None:
+        return [("privacy", "none: this plan makes no privacy claim")]
+    return [("privacy", f"epsilon {number(plan.epsilon)}, delta {number(plan.delta)}{more}")]
+
+
 def texts_of(plan: BasePlan, names: list[str]) -> list[tuple[str, str]]:
     """Return fields of a plan as labels and texts."""
     return [(name, _text(getattr(plan, name))) for name in names]

@@ -62,19 +62,6 @@ class Regression(Model, base.MiniBatchRegressor):
         """
         self._learn_one(x, y)
 
-    def learn_many(self, X: Any, y: Any) -> None:
-        """Learn from a block of rows, as from one after the other, to the last bit; if one is refused, none is taken.
-
-        Parameters
-        ----------
-        X
-            A dataframe with a column for each feature; missing values count as in `learn_one`.
-        y
-            A series of targets.
-
-        """
-        self._learn_many(X, y)
-
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> float:
         """Return the prediction for one row.
 

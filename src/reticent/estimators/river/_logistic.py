@@ -46,19 +46,6 @@ class Binary(Model, base.MiniBatchClassifier):
         """
         self._learn_one(x, y)
 
-    def learn_many(self, X: Any, y: Any) -> None:
-        """Learn from a block of rows, as from one after the other, to the last bit; if one is refused, none is taken.
-
-        Parameters
-        ----------
-        X
-            A dataframe with a column for each feature; missing values count as in `learn_one`.
-        y
-            A series of labels.
-
-        """
-        self._learn_many(X, y)
-
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probability of each label.
 
@@ -82,8 +69,7 @@ class Binary(Model, base.MiniBatchClassifier):
             A dataframe with a column for each feature.
 
         """
-        frame = frame_of(X)
-        p = scipy.special.expit(self._scores(frame))
+        frame, p = self._probabilities(X)
         return to_native_frame({False: 1.0 - p, True: p}, like=frame)
 
     def predict_many(self, X: Any) -> Any:
@@ -95,9 +81,12 @@ class Binary(Model, base.MiniBatchClassifier):
             A dataframe with a column for each feature.
 
         """
-        frame = frame_of(X)
-        p = scipy.special.expit(self._scores(frame))
+        frame, p = self._probabilities(X)
         return to_native_series(p > 0.5, name=None, like=frame)
+
+    def _probabilities(self, X: Any) -> tuple[Any, Any]:
+        frame = frame_of(X)
+        return frame, scipy.special.expit(self._scores(frame))
 
 
 class PrivateLogisticRegression(Private, Binary):

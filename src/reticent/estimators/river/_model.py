@@ -196,6 +196,19 @@ class Model(base.Base, ABC):
         read = [i for i, name in enumerate(names) if self._map.reads(name)]
         return self._map.rows([names[i] for i in read], values_of(frame, read))
 
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn from a block of rows, as from one after the other, to the last bit; if one is refused, none is taken.
+
+        Parameters
+        ----------
+        X
+            A dataframe with a column for each feature; missing values count as in `learn_one`.
+        y
+            A series of targets, or of labels.
+
+        """
+        self._learn_many(X, y)
+
     def _learn_many(self, X: Any, y: Any) -> None:
         frame, given = frame_of(X), targets_of(y)
         if len(given) != len(frame):

@@ -11,6 +11,8 @@ import numpy as np
 
 from reticent._core._check import Array
 from reticent.lab.files._table import Column, choose
+from reticent.losses import Linear
+from reticent.losses._label import Label
 
 if TYPE_CHECKING:
     from reticent.domains import Domain
@@ -37,9 +39,6 @@ class Layout:
 
     def bind(self, table: Table, loss: Loss) -> Rounds:
         """Return the rounds of this table; refuse columns that are not there, or do not go with the loss."""
-        from reticent.losses import Linear
-        from reticent.losses._label import Label
-
         linear, label = isinstance(loss, Linear), isinstance(loss, Label)
         self._check(linear, label)
         places = [choose(table.names, wanted, table.name, table.hint) for wanted in self.features]

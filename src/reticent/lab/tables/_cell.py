@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent import planning
 from reticent._core import _names
+from reticent.lab import streams
 from reticent.lab._study import Best, Run, Study
+from reticent.lab._walk import hindsight, plan_facts, stream_facts, walk
+from reticent.learners import make
 
 if TYPE_CHECKING:
     from reticent.planning import BasePlan
@@ -28,7 +32,6 @@ def plan_of(system: str, rounds: int, dim: int, value: float, delta: float) -> B
     True
     """
     import reticent as rt
-    from reticent import planning
 
     size = rt.Ball(dim), rounds, 1.0
     private: dict[str, Callable[..., BasePlan]] = {
@@ -101,9 +104,6 @@ def cell(
 
 def _measured(plan: BasePlan, spec: str, seeds: int) -> dict[str, float]:
     """Return mean regret over the learner's randomness on one stream, its standard error and the mean of switches."""
-    from reticent.lab import streams
-    from reticent.learners import make
-
     stream = streams.get(spec)
     learners = [make(plan, stream.loss, seed) for seed in range(seeds)]
     total, suffered = np.zeros(plan.domain.dim), np.zeros(seeds)
@@ -133,9 +133,6 @@ def runs(system: str, rounds: int, dim: int, variable: str, value: float, seeds:
     >>> found["runs"][0]["switches"], found["best"]["at"][-1]
     (50, 500)
     """
-    from reticent.lab import streams
-    from reticent.lab._walk import hindsight, plan_facts, stream_facts, walk
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of vacuous certificates, which the picture leaves out
         stream = streams.get(panel(rounds, dim, None)[STREAM])

@@ -158,11 +158,6 @@ def all_tasks(table: str, quick: bool) -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-def regime_of(name: str) -> Regime:
-    """Return the regime of this name."""
-    return REGIMES[name]
-
-
 # Rows of the tables: for a regime and a system the paper's exponents, the certificate's and the measured ones.
 
 Cell = Mapping[str, Any]

@@ -7,4 +7,4 @@ from reticent.systems.approximate_leader._approximate_leader import (
     plan_approximate_leader,
 )
 
-__all__ = ["ApproximateLeader", "ApproximateLeaderPlan", "SYSTEMS", "plan_approximate_leader"]
+__all__ = ["SYSTEMS", "ApproximateLeader", "ApproximateLeaderPlan", "plan_approximate_leader"]

@@ -16,7 +16,8 @@ from reticent.domains import Domain
 from reticent.domains._base import read_only
 from reticent.losses import Custom, GeneralisedLinear, Loss
 from reticent.privacy._account import Statement, gaussian
-from reticent.systems._bounds import finite, gaussian_event, least_at, mean_length
+from reticent.privacy._events import gaussian_events
+from reticent.systems._bounds import finite, least_at, mean_length
 from reticent.systems._checks import check_body, check_firm, check_target
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, System
@@ -106,7 +107,7 @@ class ApproximateLeaderPlan(SystemPlan):
 
     def dp_event(self) -> Any:
         """Return the Gaussian event of the whole run."""
-        return gaussian_event(finite(self.system, self.mu(self.horizon)))
+        return gaussian_events([(finite(self.system, self.mu(self.horizon)), 1)])
 
 
 def plan_approximate_leader(
@@ -224,11 +225,7 @@ class _Leader(StepWalk):
 
         follow(
             self.rng,
-            self.domain.body,
-            code,
-            self.reader.parameter,
-            vectors,
-            offsets,
+            *self._rows(code, vectors, offsets),
             self.strong,
             self.added,
             self.noise,

@@ -11,11 +11,11 @@ from reticent.systems.descent._descent import (
 )
 
 __all__ = [
+    "SYSTEMS",
     "DescentPlan",
     "LeaderPlan",
     "OnlineGradientDescent",
     "RegularisedLeader",
-    "SYSTEMS",
     "plan_descent",
     "plan_leader",
 ]

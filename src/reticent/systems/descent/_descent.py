@@ -160,11 +160,7 @@ class _Descent(StepWalk):
         from reticent.systems.descent._kernel import descend  # numba loads on first use
 
         self.count = descend(
-            self.domain.body,
-            code,
-            self.reader.parameter,
-            vectors,
-            offsets,
+            *self._rows(code, vectors, offsets),
             self.step,
             self.batch,
             self.count,
@@ -205,11 +201,7 @@ class _Leader(StepWalk):
         from reticent.systems.descent._kernel import lead
 
         lead(
-            self.domain.body,
-            code,
-            self.reader.parameter,
-            vectors,
-            offsets,
+            *self._rows(code, vectors, offsets),
             self.lam,
             self.total,
             self.u.copy(),

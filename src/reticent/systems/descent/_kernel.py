@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reticent._core._kernel import kernel
-from reticent.systems._kernels import nearest, slope_of_row
+from reticent.systems._kernels import add_gradient, nearest
 
 
 @kernel
@@ -14,9 +14,7 @@ def descend(body, code, parameter, vectors, offsets, step, batch, count, total, 
     """
     n, d = vectors.shape
     for i in range(n):
-        s = slope_of_row(code, parameter, vectors, offsets, i, u)
-        for j in range(d):
-            total[j] += s * vectors[i, j]
+        add_gradient(code, parameter, vectors, offsets, i, u, total)
         count += 1
         if count == batch:
             for j in range(d):
@@ -33,9 +31,8 @@ def lead(body, code, parameter, vectors, offsets, lam, total, u, after):
     """Take in rounds: sum gradients at u, and go to the regularised leader of the sum after each."""
     n, d = vectors.shape
     for i in range(n):
-        s = slope_of_row(code, parameter, vectors, offsets, i, u)
+        add_gradient(code, parameter, vectors, offsets, i, u, total)
         for j in range(d):
-            total[j] += s * vectors[i, j]
             u[j] = -total[j] / lam
         nearest(body, u, u)
         after[i] = u

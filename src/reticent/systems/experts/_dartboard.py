@@ -16,7 +16,7 @@ from reticent.domains import Domain
 from reticent.privacy._account import Statement, SystemAccount
 from reticent.privacy._coins import NO_LOSS, Coin
 from reticent.privacy._compose import Bound, Term
-from reticent.privacy._events import gdp
+from reticent.privacy._events import gaussian_events, gdp
 from reticent.privacy._losses import gdp_of_bounded_range
 from reticent.systems._bounds import block_squares
 from reticent.systems._checks import check_target
@@ -215,13 +215,11 @@ class PrivateDartboardPlan(ExpertsPlan):
 
     def dp_event(self) -> Any:
         """Return one Gaussian event that bounds what a run reveals, for dp_accounting's default relation."""
-        from dp_accounting import dp_event as events
-
         draws = self._draws(self.coins)
         if not self.coins or not draws:
-            return events.NoOpDpEvent()
+            return gaussian_events([])
         mu = math.hypot(gdp_of_bounded_range(self.beta * self.change) * math.sqrt(draws), gdp(self.coin))
-        return events.NonPrivateDpEvent() if math.isinf(mu) else events.GaussianDpEvent(1 / mu)
+        return gaussian_events([(mu, 1)])
 
 
 def certificates(coin: Coin, rho: float, draws: int, tossed: bool = True) -> tuple[Statement, ...]:

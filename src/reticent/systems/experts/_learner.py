@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.losses import Rows
-from reticent.systems._decider import Changes, Decider
+from reticent.systems._decider import Batched, Changes, Decider
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
 from reticent.systems.experts._dartboard import DartboardPlan, PrivateDartboardPlan
@@ -20,30 +20,19 @@ from reticent.systems.experts._hedge import HedgePlan, LimitedSwitchingPlan
 Experts = NDArray[np.int64]
 
 
-class ExpertsWalk(ABC):
+class ExpertsWalk(Batched, ABC):
     """Follows one expert at a time; subclasses have one compiled loop, `_play`, over the losses of all experts."""
 
     def __init__(self, n: int, rng: np.random.Generator, batch: int = 1) -> None:
         """Start with nothing observed; the subclass puts its first expert in play by `_start`."""
-        self.n, self.rng, self.batch = n, rng, batch
-        self.done = 0
-        self.torn = False
+        super().__init__(batch)
+        self.n, self.rng = n, rng
         self.sums: Array = np.zeros(n)
         self._start(0)
 
     def _start(self, expert: int) -> None:
         self.expert = expert
         self.u = one_hot(np.array([expert]), self.n)[0]
-
-    @property
-    def frozen(self) -> bool:
-        """Whether a budget is spent; without one, never."""
-        return False
-
-    @property
-    def due(self) -> int:
-        """How many rounds will have been taken in when the decision may change next: at the end of the batch."""
-        return (self.done // self.batch + 1) * self.batch
 
     @abstractmethod
     def _play(self, vectors: Array, after: Experts) -> None:

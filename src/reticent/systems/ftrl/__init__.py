@@ -3,4 +3,4 @@
 from reticent.systems.ftrl._learner import DPFTRL, AgarwalSingh
 from reticent.systems.ftrl._plan import SYSTEMS, FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
 
-__all__ = ["AgarwalSingh", "DPFTRL", "FTRLPlan", "SYSTEMS", "TreeLeaderPlan", "plan_agarwal_singh", "plan_ftrl"]
+__all__ = ["DPFTRL", "SYSTEMS", "AgarwalSingh", "FTRLPlan", "TreeLeaderPlan", "plan_agarwal_singh", "plan_ftrl"]

@@ -136,11 +136,7 @@ class NoisyLeader(StepWalk):
 
         self._make_room(len(offsets))
         lead_privately(
-            self.domain.body,
-            code,
-            self.reader.parameter,
-            vectors,
-            offsets,
+            *self._rows(code, vectors, offsets),
             self.lam,
             self.batch,
             self.done,

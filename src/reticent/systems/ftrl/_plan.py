@@ -17,6 +17,7 @@ from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.losses import Linear, Loss
 from reticent.privacy._account import Statement, gaussian
+from reticent.privacy._events import gaussian_events
 from reticent.systems._bounds import block_squares, chi_shares, mean_length, noise_cost
 from reticent.systems._checks import check_body, check_firm, check_target
 from reticent.systems._goal import Goal, NotApplicable, System
@@ -170,10 +171,7 @@ class NoisyLeaderPlan(SystemPlan):
 
     def dp_event(self) -> Any:
         """Return the Gaussian event that a run is."""
-        from dp_accounting import dp_event as events
-
-        mu = self.mu()
-        return events.GaussianDpEvent(1 / mu) if mu else events.NoOpDpEvent()
+        return gaussian_events([(self.mu(), 1)])
 
     @property
     def max_switches(self) -> int:

@@ -2,4 +2,4 @@
 
 from reticent.systems.implicit._implicit import SYSTEMS, ImplicitPlan, PrivateImplicitDescent, plan_implicit
 
-__all__ = ["ImplicitPlan", "PrivateImplicitDescent", "SYSTEMS", "plan_implicit"]
+__all__ = ["SYSTEMS", "ImplicitPlan", "PrivateImplicitDescent", "plan_implicit"]

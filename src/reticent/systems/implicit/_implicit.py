@@ -15,7 +15,8 @@ from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.losses import Custom, Loss
 from reticent.privacy._account import Statement, gaussian
-from reticent.systems._bounds import finite, gaussian_event, least_at, mean_length
+from reticent.privacy._events import gaussian_events
+from reticent.systems._bounds import finite, least_at, mean_length
 from reticent.systems._checks import check_body, check_firm, check_target
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, NotApplicable, System
@@ -113,7 +114,7 @@ class ImplicitPlan(SystemPlan):
 
     def dp_event(self) -> Any:
         """Return the Gaussian event of the whole run."""
-        return gaussian_event(finite(self.system, self.mu(self.horizon)))
+        return gaussian_events([(finite(self.system, self.mu(self.horizon)), 1)])
 
 
 def plan_implicit(
@@ -219,11 +220,7 @@ class _Implicit(StepWalk):
 
         step_implicitly(
             self.rng,
-            self.domain.body,
-            code,
-            self.reader.parameter,
-            vectors,
-            offsets,
+            *self._rows(code, vectors, offsets),
             self.alpha,
             self.noise,
             self.knee,

@@ -19,7 +19,7 @@ from reticent.losses._limit import margin_range
 from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._coins import Coin
 from reticent.privacy._compose import Bound, Term
-from reticent.privacy._events import gdp
+from reticent.privacy._events import gaussian_events, gdp
 from reticent.privacy._losses import gdp_of_bounded_range
 from reticent.systems._checks import check_body, check_target
 from reticent.systems._decider import Decider
@@ -94,19 +94,8 @@ class FlatPlan(CoinPlan):
         Both of its accountants take them. Against the certificate they lose up to a fifth of epsilon by privacy loss
         distributions, and a quarter by Renyi divergences.
         """
-        from dp_accounting import dp_event as events
-
         draws = self._changes(self.horizon)
-        if not draws:
-            return events.NoOpDpEvent()
-        special = gdp(self._coin())
-        if math.isinf(special):
-            return events.NonPrivateDpEvent()
-        draw = events.GaussianDpEvent(1 / gdp_of_bounded_range(self.draw_range))
-        parts: list[Any] = [events.SelfComposedDpEvent(draw, draws)]
-        if special:
-            parts.append(events.GaussianDpEvent(1 / special))
-        return events.ComposedDpEvent(parts)
+        return gaussian_events([(gdp_of_bounded_range(self.draw_range), draws), (gdp(self._coin()), min(draws, 1))])
 
 
 def flat_first(domain: Domain, beta: float, steep: float) -> float:

@@ -17,7 +17,7 @@ from reticent.losses import Loss
 from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._coins import Coin
 from reticent.privacy._compose import Bound, Term
-from reticent.privacy._events import gdp
+from reticent.privacy._events import gaussian_events, gdp
 from reticent.systems._checks import chance, check_body, check_target
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._goal import Goal, System
@@ -117,19 +117,9 @@ class LazyToPrivatePlan(CoinPlan):
 
     def dp_event(self) -> Any:
         """Return Gaussian events of dp_accounting for the draws and for the coin of the changed batch."""
-        from dp_accounting import dp_event as events
-
         if not self._changes(self.horizon):
-            return events.NoOpDpEvent()
-        parts: list[Any] = [
-            events.SelfComposedDpEvent(events.GaussianDpEvent(1 / self.shift), self._draws(self.horizon))
-        ]
-        special = gdp(self._coin())
-        if math.isinf(special):
-            return events.NonPrivateDpEvent()
-        if special:
-            parts.append(events.GaussianDpEvent(1 / special))
-        return events.ComposedDpEvent(parts)
+            return gaussian_events([])
+        return gaussian_events([(self.shift, self._draws(self.horizon)), (gdp(self._coin()), 1)])
 
 
 def plan_l2p(

@@ -2,4 +2,4 @@
 
 from reticent.systems.lazy_leader._lazy_leader import SYSTEMS, LazyLeader, LazyLeaderPlan, plan_lazy_leader
 
-__all__ = ["LazyLeader", "LazyLeaderPlan", "SYSTEMS", "plan_lazy_leader"]
+__all__ = ["SYSTEMS", "LazyLeader", "LazyLeaderPlan", "plan_lazy_leader"]

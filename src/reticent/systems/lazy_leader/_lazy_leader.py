@@ -14,7 +14,7 @@ from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.losses import Linear, Loss, Rows
 from reticent.systems._checks import check_body
-from reticent.systems._decider import Changes, Decider
+from reticent.systems._decider import Batched, Changes, Decider
 from reticent.systems._goal import Goal, NotApplicable, System
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
@@ -140,28 +140,18 @@ class LazyLeader(SystemLearner):
 
 
 @saved("walk of FLL")
-class _Cells:
+class _Cells(Batched):
     def __init__(self, plan: LazyLeaderPlan, rng: np.random.Generator) -> None:
         from reticent.systems.lazy_leader._kernel import lead  # numba loads on first use
 
+        super().__init__()
         self.domain, self.scale = plan.domain, plan.scale
         d = plan.domain.chart_dim
         self.shift = rng.random(d) / plan.scale  # so that a sum of 0 is in cell 0
         self.total, self.cells = np.zeros(d), np.zeros(d)
-        self.done, self.torn = 0, False
         first = np.empty(d)
         lead(self.domain.body, self.scale, self.shift, self.cells, first)
         self.u: Array = self._points(first[None])[0]
-
-    @property
-    def frozen(self) -> bool:
-        """Whether a budget of switches is spent: there is none."""
-        return False
-
-    @property
-    def due(self) -> int:
-        """The decision may change after every round."""
-        return self.done + 1
 
     def take(self, rows: Rows, changes: Changes) -> None:
         """Take in prepared rounds; changes of decision are added."""

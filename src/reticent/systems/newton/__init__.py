@@ -2,4 +2,4 @@
 
 from reticent.systems.newton._newton import SYSTEMS, NewtonPlan, OnlineNewtonStep, plan_newton
 
-__all__ = ["NewtonPlan", "OnlineNewtonStep", "SYSTEMS", "plan_newton"]
+__all__ = ["SYSTEMS", "NewtonPlan", "OnlineNewtonStep", "plan_newton"]

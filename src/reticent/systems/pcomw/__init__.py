@@ -7,4 +7,4 @@ from reticent.systems.pcomw._plan import Plan
 from reticent.systems.pcomw._private import plan_private
 from reticent.systems.pcomw._theorems import theorem_lazy, theorem_private
 
-__all__ = ["PCOMW", "Plan", "SYSTEMS", "plan_lazy", "plan_private", "theorem_lazy", "theorem_private"]
+__all__ = ["PCOMW", "SYSTEMS", "Plan", "plan_lazy", "plan_private", "theorem_lazy", "theorem_private"]

@@ -22,7 +22,7 @@ from reticent.systems._checks import (
     check_scale,
 )
 from reticent.systems._plan import BasePlan
-from reticent.systems._words import number, size_rows, switch_and_regret
+from reticent.systems._words import claim_rows, number, size_rows, switch_and_regret
 from reticent.systems.pcomw._account import exposure, theorem
 
 BY_HAND = "written by hand"
@@ -331,16 +331,11 @@ class Plan(BasePlan):
         return rows
 
     def _privacy(self) -> list[tuple[str, str]]:
-        if self.epsilon is None or self.delta is None:
-            return [("privacy", "none: this plan makes no privacy claim")]
-        claim = f"epsilon {number(self.epsilon)}, delta {number(self.delta)}"
-        if self.seal is None:
-            claim += " (claimed by hand, not certified)"
-        return [
-            ("privacy", claim),
-            ("neighbors", f"{self.neighbors}: {_NEIGHBORS[self.neighbors]}"),
-            ("adversary", f"{self.adversary}: {_ADVERSARIES[self.adversary]}"),
-        ]
+        rows = claim_rows(self, "" if self.seal is not None else " (claimed by hand, not certified)")
+        if self.private:
+            rows.append(("neighbors", f"{self.neighbors}: {_NEIGHBORS[self.neighbors]}"))
+            rows.append(("adversary", f"{self.adversary}: {_ADVERSARIES[self.adversary]}"))
+        return rows
 
 
 def doubling(recipe: Callable[..., Plan], least: float, *remarks: str) -> Plan:

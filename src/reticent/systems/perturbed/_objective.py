@@ -18,7 +18,7 @@ from reticent.losses import Loss
 from reticent.privacy._account import Statement
 from reticent.privacy._coins import NO_LOSS, Coin
 from reticent.privacy._compose import Bound, Term
-from reticent.privacy._events import gdp
+from reticent.privacy._events import gaussian_events, gdp
 from reticent.privacy._losses import largest_mu
 from reticent.systems._checks import check_body, check_target
 from reticent.systems._goal import Goal, System
@@ -164,19 +164,11 @@ class ObjectivePlan(SystemPlan):
 
     def dp_event(self) -> Any:
         """Return Gaussian events for draws and coins: an upper bound, looser than the account (docs/theory, Q10)."""
-        from dp_accounting import dp_event as events
-
         draws = min(self.budget, self.horizon)
         if not draws:
-            return events.NoOpDpEvent()
-        parts = [events.SelfComposedDpEvent(events.GaussianDpEvent(1 / self.draw), draws)]
-        for coin, count in ((self.later_coin, self.horizon - 1), (self.special_coin, 1)):
-            if not count or coin.silent:
-                continue
-            if math.isinf(coin.step):
-                return events.NonPrivateDpEvent()
-            parts.append(events.SelfComposedDpEvent(events.GaussianDpEvent(1 / gdp(coin)), count))
-        return events.ComposedDpEvent(parts)
+            return gaussian_events([])
+        coins = [(gdp(self.later_coin), self.horizon - 1), (gdp(self.special_coin), 1)]
+        return gaussian_events([(self.draw, draws), *coins])
 
 
 def plan_objective(
@@ -200,7 +192,14 @@ def plan_objective(
     (True, False)
     """
 
-    return search(domain, horizon, lipschitz, epsilon, delta, smoothness, neighbors, max_switches)
+    # A plan without a claim checks the arguments, with its messages.
+    ObjectivePlan(
+        domain, horizon, lipschitz, sigma=1.0, lam=1.0, p=1.0, phi=1.0, budget=0, smoothness=smoothness,
+        neighbors=neighbors,
+    )  # fmt: skip
+    T, G, eps, small, _ = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
+    cap = T if max_switches is None else integer("max_switches", max_switches, least=1)
+    return _search(_Goal(domain, T, G, eps, small, float(smoothness), neighbors, cap))
 
 
 def _objective(goal: Goal) -> ObjectivePlan:
@@ -241,25 +240,8 @@ class _Goal:
         return (2 if self.neighbors == "replace" else 1) * self.lipschitz
 
 
-def search(
-    domain: Domain,
-    horizon: int,
-    lipschitz: float,
-    epsilon: float,
-    delta: float,
-    smoothness: float,
-    neighbors: str,
-    max_switches: int | None,
-) -> ObjectivePlan:
-    """Return the plan; see `plan_objective`."""
-    # A plan without a claim checks the arguments, with its messages.
-    ObjectivePlan(
-        domain, horizon, lipschitz, sigma=1.0, lam=1.0, p=1.0, phi=1.0, budget=0, smoothness=smoothness,
-        neighbors=neighbors,
-    )  # fmt: skip
-    T, G, eps, small, _ = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
-    cap = T if max_switches is None else integer("max_switches", max_switches, least=1)
-    goal = _Goal(domain, T, G, eps, small, float(smoothness), neighbors, cap)
+def _search(goal: _Goal) -> ObjectivePlan:
+    """Return the plan of least certified regret."""
     start = [
         (math.log(p), width, margin, firmer)
         for p in np.geomspace(_LEAST_P, 1.0, _VALUES)
