@@ -46,6 +46,7 @@ check-slow: setup
 
 bench: setup
 	$(BIN)/pip install --quiet --editable '.[bench]'
+	$(BIN)/python bench/house.py
 	$(BIN)/python bench/draws.py
 	$(BIN)/python bench/limits.py
 	$(BIN)/python bench/learner.py

@@ -3,7 +3,7 @@
     python bench/house.py                      # this checkout; writes bench/results/house.md
     python bench/house.py --src OTHER/src      # another one beside it: printed only
 
-Imports inside functions count. Visits are counted with kernels as plain Python, since compiled ones cannot be watched.
+Imports inside functions count. What a round visits is that of the middle one of many.
 """
 
 from __future__ import annotations
@@ -14,13 +14,37 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-VISITS = """
+WATCH = """
 import json, os, sys, tempfile
+import numpy as np
+import reticent as rt
+home = os.path.dirname(rt.__file__)
+def visited(work):
+    functions = set()
+    def watch(frame, event, argument):
+        code = frame.f_code
+        # Modules that are loaded on the way are not visited by what loads them.
+        if event == "call" and code.co_filename.startswith(home) and code.co_name != "<module>":
+            functions.add((code.co_filename, code.co_qualname))
+    sys.setprofile(watch)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return len({file for file, _ in functions}), len(functions)
+rng = np.random.default_rng(0)
+rows = rng.normal(size=(400, 3)); rows /= 1.01 * np.linalg.norm(rows, axis=1)[:, None]
+labels = np.where(rows[:, 0] > 0, 1, -1)
+"""
+# Kernels as plain Python, since compiled ones cannot be watched.
+ROUNDS = (
+    """
 import numba, numba.extending
 def plain(*_, **__):
     def same(function):
@@ -28,45 +52,36 @@ def plain(*_, **__):
         return function
     return same
 numba.njit = numba.extending.overload = plain
-import numpy as np
-import reticent as rt
-home = os.path.dirname(rt.__file__)
-def visited(work):
-    files, functions = set(), set()
-    def watch(frame, event, argument):
-        if event == "call" and frame.f_code.co_filename.startswith(home):
-            files.add(frame.f_code.co_filename)
-            functions.add((frame.f_code.co_filename, frame.f_code.co_qualname))
-    sys.setprofile(watch)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return len(files), len(functions)
-rng = np.random.default_rng(0)
-rows = rng.normal(size=(400, 3)); rows /= 1.01 * np.linalg.norm(rows, axis=1)[:, None]
-labels = np.where(rows[:, 0] > 0, 1, -1)
+"""
+    + WATCH
+    + """
 plan = rt.Plan(rt.Ball(3), 10_000, 1.0, beta=0.1, lam=40.0, p=0.02, phi=1.1)
 learner = rt.PCOMW(plan, rt.Logistic(), seed=1)
-found = {"quiet": [], "switching": []}
+seen = {"quiet": [], "switching": []}
 for row, label in zip(rows, labels):
     before = learner.switches
-    seen = visited(lambda: learner.observe(row, label))
-    found["switching" if learner.switches > before else "quiet"].append(seen)
-found = {"a quiet round": min(found["quiet"]), "a switching round": max(found["switching"])}
-rt.plan_private(rt.Ball(2), 1_000, 1.0, 1.0, 1e-6)
-found["plan_private"] = visited(lambda: rt.plan_private(rt.Ball(3), 2_000, 1.0, 1.0, 1e-6))
+    found = visited(lambda: learner.observe(row, label))
+    seen["switching" if learner.switches > before else "quiet"].append(found)
+middle = lambda found: sorted(found)[len(found) // 2]
+found = {"a quiet round": middle(seen["quiet"]), "a switching round": middle(seen["switching"])}
+json.dump(found, open(sys.argv[1], "w"))
+"""
+)
+COMMANDS = (
+    WATCH
+    + """
 from reticent.cli import main
+found = {"plan_private": visited(lambda: rt.plan_private(rt.Ball(3), 2_000, 1.0, 1.0, 1e-6))}
 place = tempfile.mkdtemp()
 with open(os.path.join(place, "rows.csv"), "w") as file:
     file.write("a,b,c,y\\n")
     file.writelines(",".join(map(str, [*row, int(label)])) + "\\n" for row, label in zip(rows, labels))
 words = ["run", os.path.join(place, "rows.csv"), "--features", "a,b,c", "--bounds", "a=-1:1,b=-1:1,c=-1:1"]
-words += ["--target", "y"]
-words += ["--loss", "logistic", "--epsilon", "3", "--quiet", "--seed", "1", "--out", os.path.join(place, "out.csv")]
-found["reticent run"] = visited(lambda: main(words))
+words += ["--target", "y", "--loss", "logistic", "--epsilon", "3", "--quiet", "--seed", "1"]
+found["reticent run"] = visited(lambda: main([*words, "--out", os.path.join(place, "out.csv")]))
 json.dump(found, open(sys.argv[1], "w"))
 """
+)
 
 
 def modules_of(src: Path) -> dict[str, tuple[Path, bool]]:
@@ -132,6 +147,16 @@ def package_of(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
 
+def seen_by(src: Path, code: str) -> dict[str, list[int]]:
+    """Run a program on a checkout; return what it has counted."""
+    with tempfile.TemporaryDirectory() as place:
+        out = Path(place) / "counted.json"
+        environment = {**os.environ, "PYTHONPATH": str(src)}
+        subprocess.run([sys.executable, "-c", code, str(out)], env=environment, check=True, stdout=subprocess.DEVNULL)
+        found: dict[str, list[int]] = json.loads(out.read_text())
+        return found
+
+
 def measure(src: Path) -> dict[str, object]:
     modules = modules_of(src / "reticent" / "..")
     modules = {name: value for name, value in modules.items() if name.split(".")[0] == "reticent"}
@@ -152,11 +177,7 @@ def measure(src: Path) -> dict[str, object]:
     packages.pop("reticent", None)
     knots = cycles({name: others & packages.keys() for name, others in packages.items()})
     lines = sum(len(path.read_text().splitlines()) for path, _ in modules.values())
-    out = Path(os.environ.get("TMPDIR", "/tmp")) / f"visits-{os.getpid()}.json"
-    environment = {**os.environ, "PYTHONPATH": str(src)}
-    subprocess.run([sys.executable, "-c", VISITS, str(out)], env=environment, check=True, stdout=subprocess.DEVNULL)
-    visits = json.loads(out.read_text())
-    out.unlink()
+    visits = seen_by(src, ROUNDS) | seen_by(src, COMMANDS)
     return {
         "files": len(modules),
         "lines": lines,
