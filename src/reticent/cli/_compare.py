@@ -46,12 +46,8 @@ def compare(
     patience: Annotated[
         float, typer.Option(help="Seconds after which a run is given up.", parser=number, rich_help_panel=WORK)
     ] = 60.0,
-    save: Annotated[
-        Path | None, typer.Option(help="Keep the study as JSON, for reticent report.", rich_help_panel=OUTPUT)
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a report as one HTML file.", rich_help_panel=OUTPUT)
-    ] = None,
+    save: options.Save = None,
+    report: options.Report = None,
     picture: Annotated[
         Path | None, typer.Option(help="Draw it: this PNG, and an SVG beside it.", rich_help_panel=OUTPUT)
     ] = None,

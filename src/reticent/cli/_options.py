@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,6 +46,8 @@ Smoothness = Annotated[
         help="A bound on second derivatives, for systems that need one.", parser=number, rich_help_panel=PROBLEM
     ),
 ]
+Save = Annotated[Path | None, typer.Option(help="Keep it as JSON, for reticent report.", rich_help_panel=OUTPUT)]
+Report = Annotated[Path | None, typer.Option(help="Write a report as one HTML file.", rich_help_panel=OUTPUT)]
 COLUMNS = "Columns of a file"
 Features = Annotated[
     str, typer.Option(help="Columns by name or number, with commas; none: the constant 1.", rich_help_panel=COLUMNS)

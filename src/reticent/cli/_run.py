@@ -456,12 +456,8 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Write decisions here, not to standard output.", rich_help_panel=OUTPUT)
     ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Keep the run as JSON, for reticent report.", rich_help_panel=OUTPUT)
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a report as one HTML file.", rich_help_panel=OUTPUT)
-    ] = None,
+    save: options.Save = None,
+    report: options.Report = None,
     regret: Annotated[
         bool | None,
         typer.Option(

@@ -228,14 +228,6 @@ def slope_of_row(code, parameter, vectors, offsets, i, u):
 
 
 @kernel
-def add_gradient(code, parameter, vectors, offsets, i, u, total):
-    """Add the gradient of row i at the point u to a sum."""
-    s = slope_of_row(code, parameter, vectors, offsets, i, u)
-    for j in range(u.size):
-        total[j] += s * vectors[i, j]
-
-
-@kernel
 def _nearest_of_ball(body, y, out):
     d = y.size
     square = 0.0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from reticent._core._check import Array
-from reticent.domains import Ball, Experts, Interval
+from reticent.domains import Ball, Domain, Experts, Interval
 from reticent.lab.streams._stream import (
     Block,
     Rounds,
@@ -176,17 +177,20 @@ def _two_worlds(dim: int, batch: int, swing: float, world: int) -> Iterator[Bloc
     return pieces(partial(_telling, dim=dim, batch=batch, swing=swing, world=world), 0, dim)
 
 
+def _gradients(domain: Domain, part: str) -> dict[str, Any]:
+    """Return what streams of gradients share: slopes up to 1, and a name for each coordinate of a decision."""
+    names = tuple(f"{part} {i}" for i in range(1, domain.dim + 1))
+    return {"domain": domain, "loss": Linear(), "lipschitz": 1.0, "decision": names}
+
+
 def _signs_stream(title: str, why: str, *, name: str, rounds: int, dim: int, seed: int, period: int = 1) -> Stream:
     return Stream(
         name=name,
         title=title,
         why=why,
         source=f"synthetic, seed {seed}",
-        domain=Ball(dim),
-        loss=Linear(),
-        lipschitz=1.0,
+        **_gradients(Ball(dim), "coordinate"),
         rounds=rounds,
-        decision=tuple(f"coordinate {i}" for i in range(1, dim + 1)),
         scaling="gradients of length 1",
         best_for="lazy" if period > 1 else "private",
         pieces=partial(_held_signs, dim, seed, period),
@@ -199,11 +203,8 @@ def _telling_stream(*, name: str, rounds: int, dim: int, batch: int, swing: floa
         title=f"two streams that differ in the first round only, told apart best: number {world}",
         why="an adversary: the audit of a private learner runs on both (see reticent.privacy.worst_case)",
         source="synthetic, without chance",
-        domain=Ball(dim),
-        loss=Linear(),
-        lipschitz=1.0,
+        **_gradients(Ball(dim), "coordinate"),
         rounds=rounds,
-        decision=tuple(f"coordinate {i}" for i in range(1, dim + 1)),
         scaling="gradients of length 1 at most",
         best_for="private",
         pieces=partial(_two_worlds, dim, batch, swing, world),
@@ -306,11 +307,8 @@ def _experts(*, name: str, rounds: int, dim: int, seed: int) -> Stream:
         title="whose advice to follow",
         why="what the experts lose comes from people who followed them; a change of expert has its price, too",
         source=f"synthetic, seed {seed}: coins, the first expert a little better, another one in every season",
-        domain=Experts(dim),
-        loss=Linear(),
-        lipschitz=1.0,
+        **_gradients(Experts(dim), "expert"),
         rounds=rounds,
-        decision=tuple(f"expert {i}" for i in range(1, dim + 1)),
         scaling="losses are 0 or 1",
         best_for="private",
         pieces=partial(_expert_pieces, dim, seed),

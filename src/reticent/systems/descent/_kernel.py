@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reticent._core._kernel import kernel
-from reticent.systems._kernels import add_gradient, nearest
+from reticent.systems._kernels import nearest, slope_of_row
 
 
 @kernel
@@ -14,7 +14,9 @@ def descend(body, code, parameter, vectors, offsets, step, batch, count, total, 
     """
     n, d = vectors.shape
     for i in range(n):
-        add_gradient(code, parameter, vectors, offsets, i, u, total)
+        s = slope_of_row(code, parameter, vectors, offsets, i, u)
+        for j in range(d):
+            total[j] += s * vectors[i, j]
         count += 1
         if count == batch:
             for j in range(d):
@@ -31,8 +33,9 @@ def lead(body, code, parameter, vectors, offsets, lam, total, u, after):
     """Take in rounds: sum gradients at u, and go to the regularised leader of the sum after each."""
     n, d = vectors.shape
     for i in range(n):
-        add_gradient(code, parameter, vectors, offsets, i, u, total)
+        s = slope_of_row(code, parameter, vectors, offsets, i, u)
         for j in range(d):
+            total[j] += s * vectors[i, j]
             u[j] = -total[j] / lam
         nearest(body, u, u)
         after[i] = u

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from reticent._core._kernel import kernel
-from reticent.systems._kernels import add_gradient, nearest
+from reticent.systems._kernels import nearest, slope_of_row
 from reticent.systems.ftrl._learner import BUFFERS, TREE
 
 
@@ -67,7 +67,9 @@ def lead_privately(
     """
     n, d = vectors.shape
     for i in range(n):
-        add_gradient(code, parameter, vectors, offsets, i, u, total)
+        s = slope_of_row(code, parameter, vectors, offsets, i, u)
+        for j in range(d):
+            total[j] += s * vectors[i, j]
         done += 1
         if done % batch == 0:
             number = done // batch
