@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reticent.audit._audit import Event, choose, examine, implied, lower_limit, upper_limit
-from reticent.audit._scores import train
+from reticent.audit._audit import Event, choose, examine, implied, lower_limit, train, upper_limit
 from reticent.privacy._losses import hockey_stick
 
 ALPHA = 1e-6  # significance of every single test

@@ -5,8 +5,8 @@ import pytest
 from scipy import integrate, stats
 
 import reticent as rt
+from reticent.audit._audit import Likelihood, known
 from reticent.audit._runs import Honest, play
-from reticent.audit._scores import Likelihood, known
 
 ALPHA = 1e-6  # significance of every single test
 
