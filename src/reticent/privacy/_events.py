@@ -45,7 +45,8 @@ def gaussian_events(releases: Sequence[tuple[float, int]]) -> Any:
         parts.append(once if count == 1 else events.SelfComposedDpEvent(once, count))
     if not parts:
         return events.NoOpDpEvent()
-    return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)
+    one = len(parts) == 1 and isinstance(parts[0], events.GaussianDpEvent)
+    return parts[0] if one else events.ComposedDpEvent(parts)
 
 
 def distribution_of(found: Exposure, interval: float) -> Any:
