@@ -109,8 +109,8 @@ def norms(vectors: Array) -> Array:
     with np.errstate(over="ignore", under="ignore"):
         squares: Array = np.einsum("ij,ij->i", vectors, vectors)
         result: Array = np.sqrt(squares)
-        doubtful = np.flatnonzero((squares < LEAST_SQUARE) | ~np.isfinite(squares))
-        if doubtful.size:
+        if squares.size and not (squares.min() >= LEAST_SQUARE and squares.max() < np.inf):
+            doubtful = np.flatnonzero((squares < LEAST_SQUARE) | ~np.isfinite(squares))
             rows = vectors[doubtful]
             largest = np.abs(rows).max(axis=1, initial=0.0)
             unit = rows / np.where(largest > 0, largest, 1.0)[:, None]

@@ -30,3 +30,18 @@ def generator(seed: Seed = None) -> np.random.Generator:
             f"got {seed!r}"
         )
     return np.random.Generator(np.random.PCG64(int(seed)))
+
+
+def apart(rng: np.random.Generator) -> np.random.Generator:
+    """Return a second generator of the same kind, keyed by the first: for draws whose order among others is open.
+
+    >>> one, two = np.random.default_rng(1), np.random.default_rng(1)
+    >>> bool(apart(one).random() == apart(two).random())
+    True
+    """
+    key = int.from_bytes(rng.bytes(32), "little")
+    if type(rng.bit_generator).__name__ == "ChaCha":
+        from randomgen import ChaCha
+
+        return np.random.Generator(ChaCha(key=key))
+    return np.random.Generator(np.random.PCG64(key))

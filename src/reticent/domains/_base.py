@@ -14,13 +14,17 @@ from reticent._core._check import Array, integer, matrix, norms, positive, vecto
 from reticent._core._errors import WorkLimitError
 from reticent._core._random import Seed, generator
 
+_NO_GRID = np.zeros(0)
+_NO_GRID.setflags(write=False)
+
 
 class Body(NamedTuple):
     """A ball of radius `radius` around 0, or else the points `u` with `A @ u <= b`; compiled kernels take it as it is.
 
     All arrays are C-contiguous and read-only; `A` has rows of length 1, in a `box` with one entry each; those after
     the first `rows` are implied by them. `lo` and `hi` bound the body coordinate by coordinate. `suffix[c, k]` is a
-    lower bound of `A[c, k+1:] @ u[k+1:]` over it.
+    lower bound of `A[c, k+1:] @ u[k+1:]` over it. `grid` has the steps of a grid that decisions are released on
+    (`Domain.grid`), or nothing where they are released as they are.
 
     >>> from reticent.domains import Interval
     >>> Interval(0.0, 4.0).body.b
@@ -37,6 +41,7 @@ class Body(NamedTuple):
     lo: Array
     hi: Array
     suffix: Array
+    grid: Array = _NO_GRID
 
 
 class BallBody(Body):
@@ -173,6 +178,9 @@ def after(terms: Array) -> Array:
     return out
 
 
+_GRID_BITS = 18  # coarse beside the rounding of a draw, fine beside what a decision costs (docs/theory, Q11)
+
+
 # The interface that every convex body offers.
 class Domain(ABC):
     """A convex body K: compact, with points of `dim` coordinates.
@@ -196,6 +204,7 @@ class Domain(ABC):
         self._radius = positive("the radius of the domain", radius)
         self._diameter = positive("the diameter of the domain", diameter)
         self._body: Body | None = None
+        self._grid: Array | None = None
 
     @property
     def dim(self) -> int:
@@ -228,6 +237,21 @@ class Domain(ABC):
         if self._body is None:
             self._body = self._make_body()
         return self._body
+
+    @property
+    def grid(self) -> Array:
+        """The steps, coordinate by coordinate of the chart, of the grid that private decisions are released on.
+
+        They depend on the domain alone: the largest power of two up to 2^-18 of half the width of K (docs/theory, Q11).
+
+        >>> from reticent.domains import Interval
+        >>> Interval(-1.0, 1.0).grid == 2.0**-18
+        array([ True])
+        """
+        if self._grid is None:
+            exponents = np.frexp(self.body.hi / 2 - self.body.lo / 2)[1]
+            self._grid = read_only(np.ldexp(1.0, exponents - 1 - _GRID_BITS))
+        return self._grid
 
     def contains(self, x: ArrayLike, tol: float = 1e-9) -> bool:
         """Say whether the point `x` breaks no constraint by more than `tol` times the size of K.

@@ -13,6 +13,7 @@ import numpy as np
 from numba.extending import overload
 
 from reticent._core._check import Array
+from reticent._core._fine import exponential_below, standard_exponential, standard_normal
 from reticent._core._kernel import kernel
 from reticent._core._tags import saved
 from reticent.domains._base import BallBody, Body
@@ -89,7 +90,7 @@ def _draw_truncated_gamma(rng, a, x):
         excess = w - peak
         if peak > 0.0:
             excess -= (a - alpha) * math.log(w / peak)
-        if rng.standard_exponential() >= excess:
+        if standard_exponential(rng) >= excess:
             return w
 
 
@@ -106,7 +107,7 @@ def draw_ball(rng, h, k, radius, out):
         while True:
             square = 0.0
             for i in range(d):
-                out[i] = h[i] / k + rng.standard_normal() / math.sqrt(k)
+                out[i] = h[i] / k + standard_normal(rng) / math.sqrt(k)
                 square += out[i] * out[i]
             if square <= radius * radius:
                 return
@@ -130,7 +131,7 @@ def draw_ball(rng, h, k, radius, out):
         r = math.sqrt(rho2 * rng.random() ** (1.0 / a))
     along = 0.0
     for i in range(d):
-        out[i] = rng.standard_normal()
+        out[i] = standard_normal(rng)
         if norm > 0.0:
             along += out[i] * h[i] / norm
         elif i == 0:
@@ -339,7 +340,7 @@ def ball_propose(rng, kind, vectors, W, scalars, radius, out):
         return -0.5 * quadratic(W, out - vectors[1])
     z = np.empty(d)
     for i in range(d):
-        z[i] = rng.standard_normal()
+        z[i] = standard_normal(rng)
     g = lower_transposed_times(W, z)
     if kind == CAP:
         normal = vectors[1]
@@ -470,10 +471,10 @@ def _draw_coordinates(rng, h, k, lo, hi, out):
                 step = width * rng.random()
                 excess = rate * step
             else:
-                step = -np.log1p(rng.random() * np.expm1(-rate * width)) / rate
+                step = exponential_below(rng, rate * width) / rate
                 excess = 0.0
             x = hi[j] - step if h[j] > 0.0 else lo[j] + step
-            if rng.standard_exponential() >= excess + 0.5 * k[j] * x * x:
+            if standard_exponential(rng) >= excess + 0.5 * k[j] * x * x:
                 out[j] = min(max(x, lo[j]), hi[j])
                 break
 
@@ -493,7 +494,7 @@ def _draw_general(rng, h, P, floor, body, limit, out):
     env = envelope(h, P, floor, body, False)
     for count in range(1, limit + 1):
         weight = propose(rng, env, body, out)
-        if weight > -np.inf and rng.standard_exponential() >= -weight:
+        if weight > -np.inf and standard_exponential(rng) >= -weight:
             return count
     return -1
 

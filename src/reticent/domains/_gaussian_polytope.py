@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from reticent._core._fine import standard_normal
 from reticent._core._kernel import kernel
 from reticent.domains._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times, quadratic, times
 from reticent.domains._normal import LOG_SQRT_2PI, draw_scaled, log_mass, log_tail
@@ -440,7 +441,7 @@ def polytope_propose(rng, kind, vectors, matrix, frame, bound, A, b, suffix, out
     if kind == PLAIN:
         z = np.empty(d)
         for i in range(d):
-            z[i] = rng.standard_normal()
+            z[i] = standard_normal(rng)
         g = lower_transposed_times(matrix, z)
         for i in range(d):
             out[i] = vectors[0][i] + g[i]

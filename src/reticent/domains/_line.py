@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from reticent._core._fine import exponential_below, pick, standard_exponential
 from reticent._core._kernel import kernel
 
 
@@ -137,23 +138,19 @@ def line_sampler(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             total += masses[i]
         filled = 0
         while filled < out.size:
-            pick = rng.random() * total
-            i = 0
-            while i < count - 1 and pick >= masses[i]:
-                pick -= masses[i]
-                i += 1
+            i = pick(rng, masses, count, total)
             width = cuts[i + 1] - cuts[i]
             slope = gs[i]
             if abs(slope) * width < 1e-290:
                 x = cuts[i] + width * rng.random()
             elif slope > 0.0:
-                x = cuts[i + 1] + math.log1p(rng.random() * math.expm1(-slope * width)) / slope
+                x = cuts[i + 1] - exponential_below(rng, slope * width) / slope
             else:
-                x = cuts[i] + math.log1p(rng.random() * math.expm1(slope * width)) / slope
+                x = cuts[i] - exponential_below(rng, -slope * width) / slope
             x = min(max(x, lo), hi)
             f, g = evaluate(args, x)
             evaluations += 1
-            if rng.standard_exponential() >= fs[i] + slope * (x - xs[i]) - f:
+            if standard_exponential(rng) >= fs[i] + slope * (x - xs[i]) - f:
                 out[filled] = x
                 filled += 1
         return x, evaluations

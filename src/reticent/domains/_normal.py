@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from reticent._core._fine import exponential_below, standard_exponential, standard_normal
 from reticent._core._kernel import kernel
 
 SQRT2 = math.sqrt(2.0)
@@ -55,15 +56,14 @@ def _draw_tail(rng, a, width):
     if width * (a + 0.5 * width) < 1.5:
         while True:  # flat enough: uniform proposals
             step = width * rng.random()
-            if rng.standard_exponential() >= step * (a + 0.5 * step):
+            if standard_exponential(rng) >= step * (a + 0.5 * step):
                 return step
     rate = 0.5 * (a + math.sqrt(a * a + 4.0))  # Robert's optimal exponential envelope
-    cut = math.expm1(-rate * width)
     # exp(-(x - rate)^2/2) is largest over x >= a at x = rate, which is a or more.
     while True:
-        step = -math.log1p(rng.random() * cut) / rate
+        step = exponential_below(rng, rate * width) / rate
         shift = step - (rate - a)
-        if step <= width and rng.standard_exponential() >= 0.5 * shift * shift:
+        if step <= width and standard_exponential(rng) >= 0.5 * shift * shift:
             return step
 
 
@@ -80,12 +80,12 @@ def draw_scaled(rng, a, low, high, scale):
         return max(low, high - scale * _draw_tail(rng, -(a + width), width))
     if width > 2.5:
         while True:
-            x = rng.standard_normal()
+            x = standard_normal(rng)
             if a <= x <= a + width:
                 return min(high, low + scale * (x - a))
     while True:
         step = width * rng.random()
-        if rng.standard_exponential() >= 0.5 * (a + step) ** 2:
+        if standard_exponential(rng) >= 0.5 * (a + step) ** 2:
             return min(high, low + scale * step)
 
 

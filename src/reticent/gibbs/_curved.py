@@ -9,6 +9,7 @@ import numpy as np
 from numba.extending import overload
 
 from reticent._core._check import Array
+from reticent._core._fine import standard_exponential
 from reticent._core._kernel import kernel
 from reticent._core._tags import saved
 from reticent.domains._gaussian import ANY, envelope, propose
@@ -65,7 +66,7 @@ def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, c
     reads = 0
     mean = beta * cap * totals[n - 1] if n > 0 else 0.0
     while True:
-        points += rng.standard_exponential()
+        points += standard_exponential(rng)
         if points > mean:
             return True, reads
         i = pick_row(rng, totals)
@@ -118,7 +119,7 @@ def draw_curved(rng, parts, n, out):
         return FAR
     code, parameter, body = past.code, past.parameter, past.body
     vectors, offsets, totals = past.vectors[:n], past.offsets[:n], past.totals[:n]
-    z, gradient, hessian, floor, extent = past.summary
+    z, gradient, hessian, floor, extent, _ = past.summary
     d = z.size
     most = concordance(code, extent[1])
     P = np.empty((d, d))
@@ -156,7 +157,7 @@ def draw_curved(rng, parts, n, out):
         work[PROPOSALS] += 1
         work[WASTED] += d
         log_weight = propose(rng, env, body, out[row])
-        if log_weight == -np.inf or rng.standard_exponential() < -log_weight:
+        if log_weight == -np.inf or standard_exponential(rng) < -log_weight:
             continue
         square = 0.0
         for j in range(d):
@@ -175,7 +176,7 @@ def draw_curved(rng, parts, n, out):
             tighter = min(1.0, upper_factor(tau) - keep)
             # Its certain part costs no reading; it must be a loss, not a gain, of acceptance.
             if gain >= 0.0:
-                if rng.standard_exponential() < 0.5 * beta * gain:
+                if standard_exponential(rng) < 0.5 * beta * gain:
                     continue
                 cap *= tighter
                 share = keep
@@ -231,7 +232,7 @@ class CurvedSampler:
         n = len(self.history)
         if n > 1.25 * self.work[LOOKED]:
             self.work[LOOKED] = n
-            z, gradient, hessian, _, _ = self.history.summary
+            z, gradient, hessian, *_ = self.history.summary
             slope = gradient + self.lam * z
             step = np.linalg.lstsq(hessian + self.lam * np.eye(z.size), slope, rcond=None)[0]
             if self.beta * float(slope @ step) <= max(0.5, 0.1 * z.size):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent._core._check import Array
+from reticent._core._exact import add_exactly
 from reticent._core._kernel import kernel
 from reticent._core._tags import saved
 from reticent.domains import Domain
@@ -117,6 +118,7 @@ def grown(array: Array, capacity: int) -> Array:
 # The sum of past losses: rows, and their first and second order summary at a reference point.
 
 _CHUNK = 1 << 15  # rows handled together where temporary arrays are needed
+_SHORT = 1 << 9  # rows whose derivatives are added in plain floating point, before sums in twice the precision
 
 
 @saved("summary")
@@ -131,6 +133,7 @@ class Summary(NamedTuple):
     hessian: Array
     floor: Array
     extent: Array  # largest norm of a row, largest |margin| over the body
+    low: Array  # what rounding has left of gradient (row 0), hessian and floor (docs/theory, Q12)
 
 
 class Past(NamedTuple):
@@ -150,7 +153,7 @@ class Past(NamedTuple):
 def ingest(past, start, stop):
     """Add the rows from `start` to `stop` to the summary, one after the other."""
     code, parameter, curved, vectors, offsets, totals, body, summary = past
-    z, gradient, hessian, floor, extent = summary
+    z, gradient, hessian, floor, extent, low_parts = summary
     d = z.size
     total = totals[start - 1] if start > 0 else 0.0
     for i in range(start, stop):
@@ -158,7 +161,7 @@ def ingest(past, start, stop):
         m = margin(vectors, offsets, i, z)
         slope = dphi(code, parameter, m)
         for j in range(d):
-            gradient[j] += slope * row[j]
+            add_exactly(gradient, low_parts[0], j, slope * row[j])
         low, high, norm = margin_bounds(row, offsets[i], body)
         extent[0] = max(extent[0], norm)
         extent[1] = max(extent[1], max(abs(low), abs(high)))
@@ -168,8 +171,8 @@ def ingest(past, start, stop):
             for j in range(d):
                 for k in range(d):
                     product = row[j] * row[k]
-                    hessian[j, k] += bend * product
-                    floor[j, k] += least * product
+                    add_exactly(hessian[j], low_parts[1 + j], k, bend * product)
+                    add_exactly(floor[j], low_parts[1 + d + j], k, least * product)
             total += most * norm * norm
         else:
             total += norm * norm
@@ -178,21 +181,30 @@ def ingest(past, start, stop):
 
 @kernel
 def _value(code, parameter, vectors, offsets, x):
-    total = 0.0
+    total, low = np.zeros(1), np.zeros(1)
     for i in range(offsets.size):
         m = offsets[i]
         for j in range(x.size):
             m += vectors[i, j] * x[j]
-        total += phi(code, parameter, m)
-    return total
+        add_exactly(total, low, 0, phi(code, parameter, m))
+    return total[0]
 
 
 @kernel
 def _gradient(code, parameter, vectors, offsets, x, out):
+    low = np.zeros(x.size)
     for i in range(offsets.size):
         slope = dphi(code, parameter, margin(vectors, offsets, i, x))
         for j in range(x.size):
-            out[j] += slope * vectors[i, j]
+            add_exactly(out, low, j, slope * vectors[i, j])
+
+
+@kernel
+def _add_parts(parts, total, low):
+    """Add every row of `parts` to a sum."""
+    for i in range(parts.shape[0]):
+        for j in range(total.size):
+            add_exactly(total, low, j, parts[i, j])
 
 
 @kernel
@@ -215,7 +227,8 @@ class RowHistory:
         self.shift = loss.parameter if isinstance(loss, Hinge) else 0.0  # kernels have every kink at 0
         self.columns = Columns(domain.chart_dim)
         d = domain.chart_dim
-        self.summary = Summary(np.zeros(d), np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.zeros(2))
+        nothing = np.zeros(d), np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.zeros(2)
+        self.summary = Summary(*nothing, _no_rest(d))
         # Huber rows count as curved too: where the body keeps them in their quadratic part, they are.
         pieces = loss.pieces()
         self.curved = pieces is None or bool(pieces[2].any())
@@ -263,21 +276,35 @@ class RowHistory:
     def derivatives(self, x: Array) -> tuple[Array, Array]:
         """Return gradient and Hessian of the sum of curved losses at x, from all rows."""
         d = x.size
-        gradient, hessian = np.zeros(d), np.zeros((d, d))
+        sums, low = np.zeros(d + d * d), np.zeros(d + d * d)
         columns = self.columns
-        for first in range(0, len(columns), _CHUNK):
-            vectors = columns.vectors[first : first + _CHUNK]
-            margins = vectors @ x + columns.offsets[first : first + _CHUNK]
+        for first in range(0, len(columns), _SHORT):
+            vectors = columns.vectors[first : first + _SHORT]
+            margins = vectors @ x + columns.offsets[first : first + _SHORT]
             slopes, bends = np.empty_like(margins), np.empty_like(margins)
             _slopes(self.loss.code, self.loss.parameter, margins, slopes, bends)
-            gradient += slopes @ vectors
-            hessian += (vectors * bends[:, None]).T @ vectors
-        return gradient, hessian
+            bent = (vectors * bends[:, None]).T @ vectors
+            _add_parts(np.append(slopes @ vectors, bent)[None], sums, low)
+        return sums[:d], sums[d:].reshape(d, d)
 
     def recentre(self, z: Array, gradient: Array, hessian: Array) -> None:
         """Move the reference point to z, where the derivatives are as given."""
+        low = self.summary.low.copy()
+        low[: z.size + 1] = 0.0
         # In one go: an interrupt must not leave a point with the derivatives of another.
-        self.summary = self.summary._replace(z=np.array(z), gradient=np.array(gradient), hessian=np.array(hessian))
+        self.summary = self.summary._replace(
+            z=np.array(z), gradient=np.array(gradient), hessian=np.array(hessian), low=low
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state; those of older versions have sums in single precision only."""
+        vars(self).update(state)
+        if len(self.summary) == 5:
+            self.summary = Summary(*self.summary, _no_rest(self.domain.chart_dim))
+
+
+def _no_rest(d: int) -> Array:
+    return np.zeros((1 + 2 * d, d))
 
 
 # The history of a custom loss: the objects themselves, read through the caller's functions.
@@ -345,9 +372,11 @@ class ObjectHistory:
 
 
 def _total(parts: Array) -> Array:
-    """Return the sum of rows, added in their order whatever their number."""
-    total: Array = np.cumsum(parts, axis=0)[-1]
-    return total
+    """Return the sum of rows, added in their order in twice the precision."""
+    rows = np.ascontiguousarray(parts).reshape(len(parts), -1)
+    total = np.zeros(rows.shape[1])
+    _add_parts(rows, total, np.zeros_like(total))
+    return total.reshape(parts.shape[1:])
 
 
 # A point near the mode, where draws are cheap; it need not be exact, since no law depends on it.

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from reticent._core._check import Array
+from reticent._core._fine import standard_exponential, standard_normal
 from reticent._core._kernel import kernel
 from reticent._core._tags import saved
 from reticent.domains._gaussian import propose
@@ -82,7 +83,7 @@ def _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates):
     reads = 0
     clock = 0.0
     while True:
-        clock += rng.standard_exponential()
+        clock += standard_exponential(rng)
         if clock > unit * total:
             return True, reads
         target = rng.random() * total
@@ -155,7 +156,7 @@ def quartic_draw(rng, beta, lam, body, q, core, vectors, offsets, z, newest_norm
         if core.gaussian and rng.random() < core.share:
             # Near z: the Gaussian on the body, which is right up to distance rho1.
             weight = propose(rng, core.envelope, body, out)
-            if weight == -np.inf or rng.standard_exponential() < -weight:
+            if weight == -np.inf or standard_exponential(rng) < -weight:
                 continue
             rho = 0.0
             lb = q.level
@@ -178,7 +179,7 @@ def quartic_draw(rng, beta, lam, body, q, core, vectors, offsets, z, newest_norm
                 rho, lb = draw_radius(rng, radial, d)
             length = 0.0
             for j in range(d):
-                w[j] = rng.standard_normal()
+                w[j] = standard_normal(rng)
                 length += w[j] * w[j]
             length = rho / math.sqrt(length)
             for j in range(d):
@@ -197,7 +198,7 @@ def quartic_draw(rng, beta, lam, body, q, core, vectors, offsets, z, newest_norm
             w[i] /= s
             square += u[i] * u[i]
         bound = s * _polynomial(q, w) + 0.5 * (s - 1.0) / s * beta * lam * square
-        if rng.standard_exponential() < bound - lb:
+        if standard_exponential(rng) < bound - lb:
             continue
         rates[rates.size - 1] = newest_norm
         kept, read = _gaps_survive(rng, beta, q, vectors, offsets, z, u, s, rates)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from reticent._core._check import Array
+from reticent._core._exact import add_exactly
 from reticent._core._kernel import kernel
 from reticent._core._tags import saved
 from reticent.domains._line import line_sampler
@@ -69,7 +70,7 @@ class LineParts(NamedTuple):
     bends: Array
     ends: Array
     base: Array
-    """Slope and curvature at 0 of what no break between lo and hi is part of."""
+    """Slope and curvature at 0 of what no break between lo and hi is part of, and what rounding has left of them."""
     breaks: Array
     jumps: Array
     prefix: Array
@@ -87,19 +88,20 @@ def _breaks(line, first, n, at):
     What the others make of slope and curvature at 0 is added to the base.
     """
     count = at
-    vectors, offsets, ends, base = line.past.vectors, line.past.offsets, line.ends, line.base
+    vectors, offsets, ends = line.past.vectors, line.past.offsets, line.ends
+    base, low = line.base[:2], line.base[2:]
     for i in range(first, n):
         a = vectors[i, 0]
         if abs(a) < 1e-150:
             continue  # a constant, to far beyond double precision
         # As a function of x the row starts, at minus infinity, with one of its two end slopes and no curvature.
-        base[0] += a * (ends[0] if a > 0.0 else ends[1])
+        add_exactly(base, low, 0, a * (ends[0] if a > 0.0 else ends[1]))
         for k in range(line.points.size):
             x = (line.points[k] - offsets[i]) / a
             jump, bend = abs(a) * line.slopes[k], a * abs(a) * line.bends[k]
             if x <= line.lo:
-                base[0] += jump - bend * x
-                base[1] += bend
+                add_exactly(base, low, 0, jump - bend * x)
+                add_exactly(base, low, 1, bend)
             elif x < line.hi:
                 line.breaks[count] = x
                 line.jumps[count, 0] = jump
@@ -129,20 +131,17 @@ def _merge(breaks, jumps, start, middle, stop):
 @kernel
 def _fill(breaks, jumps, prefix, start, stop, origin):
     """Prefix sums over one sorted level, with breaks reckoned from `origin`."""
-    j = jk = q = qk = qkk = 0.0
+    size = prefix.shape[1]
+    sums, low = np.zeros(size), np.zeros(size)
     for i in range(start, stop):
         k = breaks[i] - origin
-        j += jumps[i, 0]
-        jk += jumps[i, 0] * k
-        prefix[i, 0] = j
-        prefix[i, 1] = jk
-        if prefix.shape[1] > 2:
-            q += jumps[i, 1]
-            qk += jumps[i, 1] * k
-            qkk += jumps[i, 1] * k * k
-            prefix[i, 2] = q
-            prefix[i, 3] = qk
-            prefix[i, 4] = qkk
+        add_exactly(sums, low, 0, jumps[i, 0])
+        add_exactly(sums, low, 1, jumps[i, 0] * k)
+        if size > 2:
+            add_exactly(sums, low, 2, jumps[i, 1])
+            add_exactly(sums, low, 3, jumps[i, 1] * k)
+            add_exactly(sums, low, 4, jumps[i, 1] * k * k)
+        prefix[i] = sums
 
 
 @kernel
@@ -199,7 +198,7 @@ class KinkSampler:
         points = points - history.shift
         ends = np.array([first, first + slopes.sum() + bends @ (points[-1] - points)])  # at minus and plus infinity
         body = history.domain.body
-        self.shape = float(body.lo[0]), float(body.hi[0]), points, slopes, bends, ends, np.zeros(2)
+        self.shape = float(body.lo[0]), float(body.hi[0]), points, slopes, bends, ends, np.zeros(4)
         self.breaks = np.zeros(0)
         self.jumps = np.zeros((0, 2))
         self.prefix = np.zeros((0, 5 if bends.any() else 2))
@@ -207,6 +206,12 @@ class KinkSampler:
         self.origins = np.zeros(_LEVELS)
         self.counts: Counts = np.zeros(3, dtype=np.int64)
         self.guess = np.zeros(1)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state; those of older versions have sums in single precision only."""
+        vars(self).update(state)
+        if self.shape[-1].size == 2:
+            self.shape = *self.shape[:-1], np.append(self.shape[-1], [0.0, 0.0])
 
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int]:
         """Return (chart point, density evaluations, rows read, which is none: the sums are exact)."""

@@ -6,7 +6,6 @@ Margins are reckoned from the kink, which only matters for the hinge: its offset
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -109,16 +108,3 @@ def margin_bounds(vector, offset, body):
     norm = math.sqrt(square)
     reach = norm * body.radius
     return offset + max(low, -reach), offset + min(high, reach), norm
-
-
-# Margins of rows at decisions in run-length form, compiled.
-@kernel
-def run_margins(vectors: Any, offsets: Any, starts: Any, points: Any, out: Any) -> None:
-    """Write the margin of each row at the point of the run that it lies in."""
-    for k in range(starts.size):
-        stop = starts[k + 1] if k + 1 < starts.size else offsets.size
-        for i in range(starts[k], stop):
-            m = offsets[i]
-            for j in range(points.shape[1]):
-                m += vectors[i, j] * points[k, j]
-            out[i] = m

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from reticent._core._check import Array
+from reticent._core._fine import standard_exponential
 from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.domains._gaussian import draw_gaussian
@@ -115,7 +116,7 @@ def _step(
             return None, count
         x = found[0]
         gap = history.value(x) - at.value - float(at.gradient @ (x - at.z))
-        if rng.standard_exponential() >= beta * gap:
+        if standard_exponential(rng) >= beta * gap:
             return x, count
     return None, limit
 

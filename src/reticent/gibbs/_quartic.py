@@ -19,6 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from reticent._core._check import Array
+from reticent._core._fine import standard_exponential
 from reticent._core._kernel import kernel
 from reticent._core._tags import saved
 from reticent.domains import Domain
@@ -178,7 +179,7 @@ def radial_tail(d, level, rise, kappa, rho1):
 @kernel
 def draw_tail(rng, radial, d):
     """One proposal of rho beyond rho1 from the exponential hat, and the potential that it stands for (below lb)."""
-    step = rng.standard_exponential() / -radial.tail_slope
+    step = standard_exponential(rng) / -radial.tail_slope
     rho = radial.rho1 + step
     hat = (d - 1) * math.log(radial.rho1) - radial.top + radial.tail_slope * step
     return rho, (d - 1) * math.log(rho) - hat
@@ -204,7 +205,7 @@ def draw_radius(rng, radial, d):
         else:
             return draw_tail(rng, radial, d)
         lb = lower_bound(radial, rho)
-        if rho > 0.0 and rng.standard_exponential() >= height - ((d - 1) * math.log(rho) - lb):
+        if rho > 0.0 and standard_exponential(rng) >= height - ((d - 1) * math.log(rho) - lb):
             return rho, lb
 
 

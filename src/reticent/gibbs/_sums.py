@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from reticent._core._check import Array
+from reticent._core._exact import add_exactly
 from reticent._core._kernel import kernel
 from reticent._core._tags import saved
 from reticent.domains import Domain
@@ -13,27 +16,30 @@ from reticent.losses import Rows
 
 
 @kernel
-def _add_linear(vectors, offsets, total, bend, constant):
+def _add_linear(vectors, offsets, total, bend, low, low_bend, constant):
     for i in range(offsets.size):
         for j in range(total.size):
-            total[j] += vectors[i, j]
+            add_exactly(total, low, j, vectors[i, j])
         constant[0] += offsets[i]
 
 
 @kernel
-def _add_squared(vectors, offsets, total, bend, constant):
+def _add_squared(vectors, offsets, total, bend, low, low_bend, constant):
     d = total.size
     for i in range(offsets.size):
         for j in range(d):
-            total[j] += offsets[i] * vectors[i, j]
+            add_exactly(total, low, j, offsets[i] * vectors[i, j])
             for k in range(d):
-                bend[j, k] += vectors[i, j] * vectors[i, k]
+                add_exactly(bend[j], low_bend[j], k, vectors[i, j] * vectors[i, k])
         constant[0] += 0.5 * offsets[i] * offsets[i]
 
 
 @saved("quadratic history")
 class QuadraticHistory:
-    """The sum of linear losses, or of squared ones: constant + total.x + x'bend x/2 in the chart."""
+    """The sum of linear losses, or of squared ones: constant + total.x + x'bend x/2 in the chart.
+
+    `total` and `bend` are kept in twice the precision, the rest of them in `low` and `low_bend` (docs/theory, Q12).
+    """
 
     def __init__(self, domain: Domain, squared: bool) -> None:
         d = domain.chart_dim
@@ -41,6 +47,7 @@ class QuadraticHistory:
         self.squared = squared
         self.count = 0
         self.total, self.bend, self.constant = np.zeros(d), np.zeros((d, d)), np.zeros(1)
+        self.low, self.low_bend = np.zeros(d), np.zeros((d, d))
 
     def __len__(self) -> int:
         """Return the number of rounds."""
@@ -49,8 +56,14 @@ class QuadraticHistory:
     def add(self, rows: Rows) -> None:
         """Add rows, one after the other."""
         add = _add_squared if self.squared else _add_linear
-        add(rows.vectors, rows.offsets, self.total, self.bend, self.constant)
+        add(rows.vectors, rows.offsets, self.total, self.bend, self.low, self.low_bend, self.constant)
         self.count += len(rows)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state; those of older versions have single precision only."""
+        vars(self).update(state)
+        if "low" not in state:
+            self.low, self.low_bend = np.zeros_like(self.total), np.zeros_like(self.bend)
 
     def value(self, x: Array) -> float:
         """Return the sum of the losses at the chart point x."""

@@ -173,7 +173,8 @@ class SystemAccount(Certificate):
     True
     """
 
-    rounds: int
+    rounds: int | None
+    """How many rounds it is about; None for any number."""
     neighbors: str
     statements: tuple[Statement, ...]
 
@@ -197,7 +198,8 @@ class SystemAccount(Certificate):
     def __str__(self) -> str:
         """Say what the account covers, with a few of its values."""
         change = "is replaced by another" if self.neighbors == "replace" else "is replaced by a constant"
-        lines = [f"Account of {self.rounds} rounds, where losses react to released decisions and one round {change}:"]
+        many = "any number of" if self.rounds is None else self.rounds
+        lines = [f"Account of {many} rounds, where losses react to released decisions and one round {change}:"]
         lines += [f"  epsilon = {self.epsilon(delta):.4g} at delta = {delta:g}" for delta in (1e-5, 1e-6, 1e-8)]
         return "\n".join(lines)
 

@@ -1,10 +1,16 @@
-"""Coins and what many of them reveal together: the pairs that dominate one, and the law of a sum (docs/theory, Q2, Q3).
+"""Coins and what many of them reveal together: the pairs that dominate one, and the law of a sum (docs/theory, Q2, Q4).
 
-The sum of n independent steps lies on the multiples of r: no loss is rounded before they are composed. Its law is
-read off the n-th power of its characteristic function. That alone would leave an error of 1e-16 of the largest
-probability everywhere; under the tilted law, with weights exp(t j), the probabilities around its mean have that
-accuracy, and a few tilts cover the whole right tail, on which a small delta depends. What lies beyond a chance of
-1e-40 counts as an infinite loss on the right, and is moved up to the last point on the left.
+The sum of n independent steps lies on the multiples of r: no loss is rounded before they are composed. The law of a
+short walk is a product of convolutions, in which nothing is subtracted. That of a long one is read off the n-th power
+of its characteristic function. That alone would leave an error of 1e-16 of the largest probability everywhere; under
+the tilted law, with weights exp(t j), the probabilities around its mean have that accuracy. Tilts are chosen one after
+the other, so that where one law gives way to the next both have sunk by a factor of exp(-4) and no more: a few cover
+the whole right tail, on which a small delta depends. What lies beyond a chance of 1e-40 counts as an infinite loss on
+the right, and is moved up to the last point on the left.
+
+All errors go upwards (docs/theory, Q4e): a bound on the rounding of the transform is added to every probability before
+the tilt is taken off, and what rounds relatively is multiplied by one plus a bound on that. A delta is a mean of right
+tails of the walk, so it is never below the true one, and above it by a part of 1e-9 at most where tested.
 
 A long walk has too many points. Then blocks of k neighbours are merged as `Losses.on_grid` does it, inside the
 transform: its weights multiply the characteristic function, of which only the frequencies up to pi/k are needed.
@@ -13,9 +19,9 @@ transform: its weights multiply the characteristic function, of which only the f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -87,12 +93,21 @@ NO_LOSS = Losses(np.zeros(1), np.ones(1), 0.0)
 """What reveals nothing: the loss 0 with probability 1."""
 
 
-# The losses of many coins: a walk with steps -r, 0 and r, its law by Fourier transforms under exponential tilts.
+# The losses of many coins: a walk with steps -r, 0 and r, its law by convolutions or by Fourier transforms under tilts.
 
 # The logarithm of the probability that may be cut off on each side: far below any delta that is accepted.
 _CUT = math.log(1e-40)
-# Tilts, as parts of the one whose mean is the right end.
-_TILTS = (0.0, 0.3, 0.6, 0.9)
+# Walks up to this length are convolved directly: as fast as the transforms, with a relative error below 20 n u.
+_SHORT = 512
+# By how much, as a logarithm, a tilted law may have sunk where the next one takes over: three tilts then cover the
+# right tail of a normal law down to 1e-40, and the rounding of a transform is a part of 1e-11 of the smallest
+# probability that is read off it.
+_SUNK = 4.0
+# Half the distance of neighbouring doubles at 1: the relative error of one operation.
+_UNIT = 2.0**-53
+# The constant of the error of a Fourier transform in the l2 norm, per level (Higham 2002, Theorem 24.2: about 7), and
+# of the few operations behind one value of a characteristic function.
+_ROUNDED = 8.0
 # Points of the walk per standard deviation beyond which neighbours are merged: merging then inflates the variance
 # by about 4e-5, and always upwards (docs/theory, Q4: chords of the hockey stick lie above it).
 _PER_DEVIATION = 64
@@ -137,46 +152,108 @@ def many_coins(coin: Coin, count: int) -> Losses:
 
 
 def pmf(low: float, high: float, count: int, block: int = 1, step: float = 1.0) -> tuple[int, Array, float]:
-    """Return the law of the sum of `count` steps: up with probability `high`, down with `low`, else none.
+    """Return the law of the sum of `count` steps: up with probability `high`, down with `low` (not more), else none.
 
-    The first place, the probabilities from there on, and the probability beyond the last one (an upper bound). With
-    a `block` above 1 places are its multiples, and losses (`step` per unit) between them are shared out.
+    The first place, the probabilities from there on, and the probability beyond the last one: upper bounds all, and
+    close ones (docs/theory, Q4e). With a `block` above 1 places are its multiples, and losses (`step`
+    per unit) between them are shared out.
     """
-    right, tilt, beyond = _end(low, high, count)
+    if count <= _SHORT and block == 1:
+        return _convolved(low, high, count)
+    walk = _Walk(low, high, count)
+    right, _, beyond = _end(low, high, count)
     left, _, below = _end(high, low, count)
     first, last = -left // block - 1, right // block + 1
     places = np.arange(first, last + 1)
     # Twice the range: what a tilted law has beyond the right end must not come back on the left.
     size = 1 << (2 * places.size + 64).bit_length()
     mass = np.zeros(places.size)
-    tilts = [part * tilt for part in _TILTS]
-    means = [_mean(low, high, count, t) / block for t in tilts]
-    ends = [-math.inf, *((a + b) / 2 for a, b in pairwise(means)), math.inf]
-    for t, (start, stop) in zip(tilts, pairwise(ends), strict=True):
-        here = (places >= start) & (places < stop)
+    start = -math.inf
+    for t, stop in _pieces(low, high, count):
+        here = (places >= start) & (places < stop / block)
+        start = stop / block
         if not here.any():
             continue
-        law, shift = _tilted(low, high, count, t, first, size, block, step)
-        mass[here] = np.maximum(law[: places.size][here], 0.0) * np.exp(shift - t * block * places[here])
+        law, shift = walk.tilted(t, first, size, block, step)
+        exponent = shift - t * block * places[here]
+        slip = _ROUNDED * _UNIT * (1 + abs(shift) + t * block * np.abs(places[here]))
+        mass[here] = np.maximum(law[: places.size][here], 0.0) * np.exp(exponent + slip)
     mass[0] += below
     return first, mass, beyond
 
 
-def _tilted(
-    low: float, high: float, count: int, t: float, first: int, size: int, block: int, step: float
-) -> tuple[Array, float]:
-    """Return the law with weights exp(t j), in blocks from `first` on, and the logarithm of its normaliser."""
-    shift = _log_z(low, high, t)
-    up, down = high * math.exp(t - shift), low * math.exp(-t - shift)
-    angle = 2 * math.pi / (size * block) * np.arange(size // 2 + 1, dtype=np.float64)
-    log_power, phase = _power(up, down, count, angle)
-    seen = log_power > _FADED
-    wave = np.zeros(angle.size, dtype=np.complex128)
-    wave[seen] = np.exp(log_power[seen] - 1j * (phase[seen] - angle[seen] * (first * block)))
-    if block > 1:
-        wave[seen] *= _sharing(angle[seen], t, block, step)
-    law: Array = np.fft.irfft(wave, size)
-    return law, count * shift
+def _convolved(low: float, high: float, count: int) -> tuple[int, Array, float]:
+    """Return the law of a short walk, as `pmf`: sums of products of positive numbers, so every error is relative.
+
+    A sum of m products has a relative error of m u on top of theirs; squaring doubles what there was. From one step
+    (2 u) to n of them that is at most n (log2 n + 9) u, below 20 n u. What is too small for a number is in `beyond`.
+    """
+    one = np.array([low, max(1 - low - high, 0.0), high])
+    law = one
+    for bit in bin(count)[3:]:
+        law = np.convolve(law, law)
+        if bit == "1":
+            law = np.convolve(law, one)
+    return -count, law * (1 + 20 * count * _UNIT), 1e-290
+
+
+class _Walk:
+    """The steps of a walk, and its law under tilts; sums of positive numbers stand where digits could cancel."""
+
+    def __init__(self, low: float, high: float, count: int) -> None:
+        self.low, self.high, self.count = low, high, count
+        self.stay = max(1 - low - high, 0.0)
+
+    def steps(self, t: float) -> tuple[float, float, float, float]:
+        """Return the chances to go up, down and to stay under the tilt, and how much likelier up is than down."""
+        shift = _log_z(self.low, self.high, t)
+        up, down, stay = self.high * math.exp(t - shift), self.low * math.exp(-t - shift), self.stay * math.exp(-shift)
+        if t > 1:
+            return up, down, stay, up - down
+        drift = (self.high - self.low) * math.cosh(t) + (self.high + self.low) * math.sinh(t)
+        return up, down, stay, drift * math.exp(-shift)
+
+    def power(self, t: float, angle: Array) -> tuple[Array, Array]:
+        """Return modulus (its logarithm) and argument of the characteristic function to the power of the count.
+
+        Its squared modulus is 1 - 4 s^2 ((up + down) stay + 4 up down c^2), s and c sine and cosine of half the angle.
+        The logarithm has full relative accuracy here: it is multiplied by a count of up to 1e9.
+        """
+        up, down, stay, drift = self.steps(t)
+        s, c = np.sin(angle / 2) ** 2, np.cos(angle / 2) ** 2
+        with np.errstate(divide="ignore"):
+            log_size = 0.5 * np.log1p(np.maximum(-4 * s * ((up + down) * stay + 4 * up * down * c), -1.0))
+        x, y = 1 - 2 * (up + down) * s, drift * np.sin(angle)
+        # Close to the angle pi whole turns are taken out first, or the product would lose its digits.
+        back = x < 0
+        sign = np.where(back, -1.0, 1.0)
+        turn = self.count * np.arctan2(sign * y, sign * x) + np.where(back, (self.count % 2) * math.pi, 0.0)
+        return self.count * log_size, turn
+
+    def tilted(self, t: float, first: int, size: int, block: int, step: float) -> tuple[Array, float]:
+        """Return the law with weights exp(t j), in blocks from `first` on, and the logarithm of its normaliser.
+
+        A bound on its error is added: that of every value of the characteristic function, in the mean of their sizes,
+        and that of the transform, in the l2 norm, which is above the largest.
+        """
+        angle = 2 * math.pi / (size * block) * np.arange(size // 2 + 1, dtype=np.float64)
+        log_power, turn = self.power(t, angle)
+        seen = log_power > _FADED
+        angle, log_power, turn = angle[seen], log_power[seen], turn[seen]
+        back = angle * (first * block)
+        shared = _sharing(angle, t, block, step) if block > 1 else np.ones(1)
+        share = float(abs(shared[0]))
+        wave = np.zeros(size // 2 + 1, dtype=np.complex128)
+        wave[seen] = np.exp(log_power - 1j * (turn - back)) * shared
+        law: Array = np.fft.irfft(wave, size)
+        # A few operations each; products of the count and of a place lose as many units as they have; sums of the
+        # weights in blocks are over 32 and 2 block/32 terms.
+        lost = 8 + (1 + t) * (np.abs(turn) + np.abs(log_power)) + np.abs(back)
+        lost += 0.0 if block == 1 else 64 + block / 8
+        values = share * float(2 * np.sum(np.exp(log_power) * lost)) / size
+        transform = math.log2(size) * math.sqrt(float(law @ law))
+        floor = _ROUNDED * _UNIT * (values + transform) + math.exp(_FADED) * share
+        return law + floor, self.count * _log_z(self.low, self.high, t)
 
 
 def _sharing(angle: Array, t: float, block: int, step: float) -> Array:
@@ -196,37 +273,53 @@ def _sharing(angle: Array, t: float, block: int, step: float) -> Array:
     return total
 
 
-def _power(up: float, down: float, count: int, angle: Array) -> tuple[Array, Array]:
-    """Return modulus (its logarithm) and argument of the characteristic function to the power of `count`.
-
-    The logarithm of 1 + x + iy has full relative accuracy here: it is multiplied by a count of up to 1e9.
-    """
-    x, y = -2 * (up + down) * np.sin(angle / 2) ** 2, (up - down) * np.sin(angle)
-    with np.errstate(divide="ignore"):
-        log_size = 0.5 * np.log1p(np.maximum(2 * x + x * x + y * y, -1.0))
-    # Close to the angle pi whole turns are taken out first, or the product would lose its digits.
-    back = 1 + x < 0
-    sign = np.where(back, -1.0, 1.0)
-    turn = count * np.arctan2(sign * y, sign * (1 + x)) + np.where(back, (count % 2) * math.pi, 0.0)
-    return count * log_size, turn
-
-
 def _fades(low: float, high: float, count: int, block: int) -> bool:
     """Say whether nothing is left of any tilted characteristic function between the frequencies pi/block and pi.
 
     Its squared modulus is a convex quadratic in the cosine, so the two ends decide.
     """
-    _, tilt, _ = _end(low, high, count)
-    for part in _TILTS:
-        shift = _log_z(low, high, part * tilt)
-        up, down = high * math.exp(part * tilt - shift), low * math.exp(-part * tilt - shift)
-        if _power(up, down, count, np.array([math.pi / block, math.pi]))[0].max() > _FADED:
-            return False
-    return True
+    walk, ends = _Walk(low, high, count), np.array([math.pi / block, math.pi])
+    return all(walk.power(t, ends)[0].max() <= _FADED for t, _ in _pieces(low, high, count))
+
+
+@lru_cache(maxsize=64)
+def _pieces(low: float, high: float, count: int) -> tuple[tuple[float, float], ...]:
+    """Return tilts, each with the place up to which its law is read, from the left to the right end of the walk.
+
+    With A(t) the logarithm of the walk's moment generating function, the law tilted by t has at the place A'(s) sunk to
+    about exp(-D) of its largest value, D = A(t) - A(s) - (t - s) A'(s): that is `_SUNK` at most, on both sides.
+    """
+    last = _end(low, high, count)[1]
+
+    def sunk(t: float, s: float) -> float:
+        mean = _mean(low, high, count, s)
+        return count * (_log_z(low, high, t) - _log_z(low, high, s)) - (t - s) * mean
+
+    def next_to(start: float, far: Callable[[float], float]) -> float:
+        """Return about the first tilt after `start` at which `far` is `_SUNK`; the last one if it never is."""
+        small, large = start, last
+        if far(large) <= _SUNK:
+            return large
+        for _ in range(24):
+            middle = (small + large) / 2
+            small, large = (middle, large) if far(middle) <= _SUNK else (small, middle)
+        return large
+
+    pieces, t = [], 0.0
+    while sunk(t, last) > _SUNK:
+        s = next_to(t, partial(sunk, t))
+        pieces.append((t, _mean(low, high, count, s)))
+        t = next_to(s, partial(lambda place, tilt: sunk(tilt, place), s))
+    return *pieces, (t, math.inf)
 
 
 def _log_z(low: float, high: float, t: float) -> float:
-    moved = high * math.expm1(t) + low * math.expm1(-t)
+    """Return the logarithm of the moment generating function of one step."""
+    if abs(t) < 1:
+        # high (e^t - 1) + low (e^-t - 1), without cancellation where high is at least low and t at least 0.
+        moved = (high - low) * math.sinh(t) + 2 * (high + low) * math.sinh(t / 2) ** 2
+    else:
+        moved = high * math.expm1(t) + low * math.expm1(-t)
     if moved > -0.5:
         return math.log1p(moved)
     return math.log(max(1 - low - high, 0.0) + high * math.exp(t) + low * math.exp(-t))
@@ -259,4 +352,6 @@ def _end(low: float, high: float, count: int) -> tuple[int, float, float]:
     place = math.ceil(_mean(low, high, count, large))
     if place >= count:
         return count, large, 0.0
-    return place, large, math.exp(min(count * _log_z(low, high, large) - large * place, 0.0))
+    # Rounded upwards by more than the few units that the two products lose.
+    slip = _ROUNDED * _UNIT * (1 + abs(count * _log_z(low, high, large)) + large * place)
+    return place, large, math.exp(min(count * _log_z(low, high, large) - large * place + slip, 0.0))

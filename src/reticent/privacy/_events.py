@@ -54,9 +54,9 @@ def distribution_of(found: Exposure, interval: float) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     step = positive("interval", interval)
-    coins = _mapped(many_coins(found.coin, found.later), step, pld)
+    coins = losses_on_grid(many_coins(found.coin, found.later), step)
     if found.special:
-        coins = coins.compose(_mapped(many_coins(found.special_coin, 1), step, pld))
+        coins = coins.compose(losses_on_grid(many_coins(found.special_coin, 1), step))
     if not found.draws or not found.shift:
         return coins
     noise = 1 / (found.shift * math.sqrt(found.draws))
@@ -92,7 +92,10 @@ def _quantile(chance: float, rest: float) -> float:
     return float(scipy.special.ndtri(chance) if chance < 0.5 else -scipy.special.ndtri(rest))
 
 
-def _mapped(losses: Losses, step: float, pld: Any) -> Any:
+def losses_on_grid(losses: Losses, step: float) -> Any:
+    """Return the symmetric privacy loss distribution of finitely many losses on the grid of `step`, never smaller."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
     placed = losses.on_grid(step) if losses.value.size else losses
     masses = {round(value / step): float(mass) for value, mass in zip(placed.value, placed.mass, strict=True)}
     return pld.PrivacyLossDistribution.create_from_rounded_probability(masses, placed.infinite, step, True)

@@ -30,7 +30,8 @@ class Exposure:
 
     `shift` is s, `eta` that of a later coin, `eta_special` that of the coin of the changed batch, `length` s_L = b G
     sqrt(beta/lam). For oblivious adversaries `clip` and `clip_low` bound what clipping moves per coin (P4), and
-    `slip` the chance that some draw is not what an exact draw would have been (P7).
+    `slip` the chance that some draw is not what an exact draw would have been (P7). `miss` is the chance that floating
+    point makes more of some draw than `shift` allows for (Q11).
     """
 
     shift: float
@@ -45,6 +46,7 @@ class Exposure:
     clip: float = 0.0
     clip_low: float = 0.0
     slip: float = 0.0
+    miss: float = 0.0
 
     @property
     def coin(self) -> Coin:
@@ -84,7 +86,7 @@ def adaptive(exposure: Exposure) -> Bound:
     mu = exposure.shift * math.sqrt(exposure.draws)
     special = exposure.special_coin.directions() if exposure.special else (NO_LOSS,)
     alternatives = tuple((Term(mu, exposure.coin, exposure.later, other),) for other in special)
-    return Bound(alternatives)
+    return Bound(alternatives, exposure.miss)
 
 
 def oblivious(exposure: Exposure) -> Bound | None:
@@ -93,7 +95,7 @@ def oblivious(exposure: Exposure) -> Bound | None:
     if not 0 < e.p < 1 or e.shift == 0:
         return None
     # How far the decision and its coin are from unclipped ones; draws that are not exact come on top (P7).
-    failure = (1 - e.p) * (min(1 / e.p, e.later) * e.clip + e.clip + e.clip_low) + e.slip
+    failure = (1 - e.p) * (min(1 / e.p, e.later) * e.clip + e.clip + e.clip_low) + e.slip + e.miss
     if failure >= 1:
         return None
     keep = (1 - e.p) * math.exp(-e.log_phi)

@@ -10,6 +10,7 @@ import numpy as np
 from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.domains import Domain
+from reticent.domains._base import read_only
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss, Objects, Rows
 from reticent.systems._decider import Batched, Changes
 
@@ -108,3 +109,17 @@ class StepWalk(Batched, ABC):
             changes.add_many(places + self.done + 1, after[places])
         self.u = after[-1].copy()
         self.done += len(after)
+
+
+class NoisyWalk(StepWalk):
+    """A walk whose compiled loop puts decisions on the grid of a private plan before anything reads them.
+
+    So gradients are read where decisions are released, and noise is rounded before anything is projected (docs/theory,
+    Q11). `steps` are those of the grid; none without a claim.
+    """
+
+    steps: Array = np.zeros(0)
+
+    def _rows(self, code: int, vectors: Array, offsets: Array) -> tuple[Any, ...]:
+        body, *rest = super()._rows(code, vectors, offsets)
+        return body._replace(grid=read_only(self.steps)), *rest  # of one type, however the walk was made

@@ -31,8 +31,9 @@ def test_expected_switches_are_never_above_the_goal(domain, T, share, hard, draw
     assert Switching(made).expected <= S
     assert made.regret_bound == regret_bound(made).total
     assert made.regret_bound <= domain.diameter * T * (1 + 1e-6)
-    assert made.budget == (S if hard else None)
-    assert made.batch == 1
+    # Blocks without coins have a budget in any case: the last needs no switch after it.
+    assert made.budget == (S if hard or made.batch > 1 else None)
+    assert made.batch == 1 or (made.p == 1 and made.batch == math.ceil(T / (S + 1)))
     assert made.private is False
 
 
@@ -151,10 +152,10 @@ def test_the_same_call_gives_the_same_plan():
 
 
 def test_epochs_have_the_bound_each():
-    endless = plan_lazy(Interval(0.0, 1.0), None, 1.0, 60, hard=True, draws=2)
+    endless = plan_lazy(Interval(0.0, 1.0), None, 1.0, 600, hard=True, draws=2)
     later = endless.epoch(4)
-    assert (later.horizon, later.budget, later.draws) == (16 * 1024, 60, 2)
-    assert later.expected_switches <= 60
+    assert (later.horizon, later.budget, later.draws) == (16 * 1024, 600, 2)
+    assert later.expected_switches <= 600
     assert "one per epoch" in " ".join(endless.remarks)
 
 

@@ -89,10 +89,18 @@ def test_coins_are_full_batches():
         _ = plan(horizon=None).coins
 
 
-def test_vacuous_compares_with_lipschitz_times_diameter_times_horizon():
-    assert plan(regret_bound=2 * 1000.0).vacuous
-    assert not plan(regret_bound=2 * 1000.0 - 1e-6).vacuous
+def test_vacuous_compares_with_staying_at_the_centre():
+    assert plan(regret_bound=1000.0).vacuous
+    assert not plan(regret_bound=1000.0 - 1e-3).vacuous
     assert not plan().vacuous
+    assert plan().certified_regret is None
+
+
+def test_what_is_certified_is_capped_at_what_any_decisions_suffer():
+    assert plan(regret_bound=1e9).regret_bound == 1e9
+    assert plan(regret_bound=1e9).certified_regret == 2 * 1000.0
+    assert plan(regret_bound=1e9).vacuous
+    assert plan(regret_bound=1500.0).certified_regret == 1500.0
 
 
 def test_epochs_of_a_hand_written_plan_keep_its_parameters():

@@ -73,7 +73,8 @@ def test_plain_words_for_a_private_plan() -> None:
         f"never more than {plan.budget:,} times in all",
         "no steeper on the domain than 2",
         "nobody can time the learner",
-        "real numbers",
+        "released on a public grid",
+        "assumed, not proved",
         "the seed is secret",
     ):
         assert words in text, words

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from reticent._core._check import integer
 from reticent.privacy._account import smallest
 from reticent.privacy._exposure import Exposure
+from reticent.systems._grid import COIN, DRAW, Rounding
 from reticent.systems.pcomw._switching import Switching
 
 if TYPE_CHECKING:
@@ -32,19 +33,22 @@ def exposure(plan: Plan, rounds: int | None = None) -> Exposure:
     # Without a switch that is allowed, or possible, the first decision stays whatever the losses are.
     moves = budget > 0 and (plan.p > 0 or plan.phi > 1)
     G, D = plan.lipschitz, plan.domain.diameter
-    change = 2 * G if plan.neighbors == "replace" else G
+    # What floating point may add, for a plan that claims something and so releases its decisions on a grid (Q11, Q12).
+    rounding = Rounding.of(plan.domain, rounds, 1, near=DRAW, cut=True) if plan.private else Rounding()
+    change = plan.change * rounding.stretch
     log_phi, root = math.log(plan.phi), math.sqrt(plan.beta / plan.lam)
     # How far a draw moves between the two worlds, at most; the chance to keep is confined by the clip as well.
     moved = min(change / plan.lam, D)
-    slack = 2 * _rough_coin(plan)
+    near = plan.distance + rounding.distance
+    slack = 2 * _rough_coin(plan) + (2 * COIN if plan.private else 0.0)
     clip = _clip(plan) if plan.adversary == "oblivious" else 0.0
     return Exposure(
-        shift=change * root + 2 * plan.distance,
+        shift=change * root + 2 * near,
         eta=min(2 * log_phi, plan.beta * plan.batch * G * moved + slack),
         eta_special=min(2 * log_phi, plan.beta * ((plan.batch - 1) * G * moved + change * D) + slack),
         p=plan.p,
         log_phi=log_phi,
-        length=plan.batch * G * root + 2 * plan.distance,
+        length=plan.batch * G * root + 2 * near,
         draws=budget if moves else 0,
         later=max(coins - 1, 0) if moves else 0,
         special=moves,
@@ -52,6 +56,7 @@ def exposure(plan: Plan, rounds: int | None = None) -> Exposure:
         # With one auxiliary draw the lower clip loses exactly 1/phi of what the upper one does (P4a).
         clip_low=clip / plan.phi if plan.draws == 1 else clip,
         slip=_slip(plan, rounds) if plan.adversary == "oblivious" else 0.0,
+        miss=(budget if moves else 0) * rounding.failure,
     )
 
 

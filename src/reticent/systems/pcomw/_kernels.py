@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from reticent._core._exact import add_exactly
 from reticent._core._kernel import kernel
 from reticent.domains._gaussian import draw_isotropic
 from reticent.gibbs._curved import draw_alone
@@ -30,7 +31,8 @@ from reticent.systems.pcomw._walk import (
 def play_linear(rng, body, beta, k, batch, length, cap, coin, vectors, totals, counts, level, u, places, points):
     """Take in rounds and toss the coins due among them; return the numbers of rounds taken and of changes.
 
-    `totals` holds the sum of all gradients and of those in the batch of the next coin; `counts` the rounds taken in,
+    `totals` holds the sum of all gradients and of those in the batch of the next coin, and what rounding has left of
+    both (docs/theory, Q12); `counts` the rounds taken in,
     the round at which that coin is due, the first round of its batch that it reads, and the switches. This is
     `Walk.take` for a measure drawn in closed form, step by step; tests hold the two together.
     """
@@ -43,10 +45,10 @@ def play_linear(rng, body, beta, k, batch, length, cap, coin, vectors, totals, c
         take = min(n - i, due - done)
         for r in range(i, i + take):
             for j in range(d):
-                totals[0, j] += vectors[r, j]
+                add_exactly(totals[0], totals[2], j, vectors[r, j])
         for r in range(i + max(0, min(take, keep_from - done)), i + take):
             for j in range(d):
-                totals[1, j] += vectors[r, j]
+                add_exactly(totals[1], totals[3], j, vectors[r, j])
         i += take
         done += take
         if done < due:
@@ -68,6 +70,7 @@ def play_linear(rng, body, beta, k, batch, length, cap, coin, vectors, totals, c
             points[changes] = u
             changes += 1
         totals[1] = 0.0
+        totals[3] = 0.0
         due = keep_from = NEVER
         level[0] = 0.0
         if spent < cap:

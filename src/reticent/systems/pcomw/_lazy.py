@@ -31,7 +31,8 @@ _PER_DECADE = 2.5
 class MeasureCosts:
     """First term and stability at the best `lam`, as a function of the step `lipschitz * sqrt(beta / lam)`.
 
-    The coin's law depends on the measure through the step alone, so the two choices separate.
+    The coin's law depends on the measure through the step alone, so the two choices separate. Losses come in batches;
+    `around` are the steps to make tables for, all that may be wanted unless given.
 
     >>> from reticent.domains import Ball
     >>> costs = MeasureCosts(Ball(2), 1.0, 10_000)
@@ -40,9 +41,16 @@ class MeasureCosts:
     0.01
     """
 
-    def __init__(self, domain: Domain, lipschitz: float, horizon: int) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        lipschitz: float,
+        horizon: int,
+        batch: int = 1,
+        around: tuple[float, float] | None = None,
+    ) -> None:
         """Take what the measure is about."""
-        self._domain, self._G, self._T = domain, lipschitz, horizon
+        self._domain, self._G, self._T, self._batch, self._around = domain, lipschitz, horizon, batch, around
         # Dimensionless: lam in units of G / R, costs in units of G R.
         self._unit = lipschitz / domain.radius
 
@@ -59,13 +67,13 @@ class MeasureCosts:
         step = 1e-6 / self._T**2
         return math.sqrt(k) * self._G / step, math.sqrt(k) * step / self._G
 
-    def enough(self) -> float:
-        """Return the least step (on a grid) at which the cost is within a twentieth of that at any step.
+    def enough(self, loss: float = 0.05) -> float:
+        """Return the least step (on a grid) at which the cost is within a part `loss` of that at any step.
 
         The last percents would take a measure many times narrower, from which kinked losses are hard to draw.
         """
         steps, costs = self._table
-        return float(steps[np.flatnonzero(costs <= 1.05 * costs.min())[0]])
+        return float(steps[np.flatnonzero(costs <= (1 + loss) * costs.min())[0]])
 
     def cost(self, step: Array) -> Array:
         """Return the cost at each step, by interpolation: for searches."""
@@ -80,21 +88,22 @@ class MeasureCosts:
     @cached_property
     def _table(self) -> tuple[Array, Array]:
         # Below 1/T not even one switch is expected; above sqrt(d) the measure is a point at every round.
-        low, high = 1e-3 / self._T, 10 * math.sqrt(self._domain.chart_dim)
+        low, high = self._around or (1e-3 / self._T, 10 * math.sqrt(self._domain.chart_dim))
         steps = np.geomspace(low, high, math.ceil(_PER_DECADE * math.log10(high / low)))
         return steps, np.array([self._best(float(step), rough=True)[1] for step in steps])
 
     def _best(self, step: float, rough: bool = False) -> tuple[float, float]:
         T, d = self._T, self._domain.chart_dim
+        squares = T * self._batch  # of the lengths of batches, their sum
 
         def cost(log_lam: float) -> float:
             lam = math.exp(log_lam) * self._unit
             first = first_term(self._domain, lam * (step / self._G) ** 2, lam, self._G * T, quick=True)
-            return first + T * self._G**2 / (2 * lam)
+            return first + squares * self._G**2 / (2 * lam)
 
         # lam between that of no noise at all and that at which the measure is a point in the centre.
-        low = math.log(0.03 * math.sqrt(T))
-        high = math.log(max(100 * math.sqrt(T), 1e4 * math.sqrt(d) / step))
+        low = math.log(0.03 * math.sqrt(squares))
+        high = math.log(max(100 * math.sqrt(squares), 1e4 * math.sqrt(d) / step))
         grid = np.linspace(low, high, 14)
         values = [cost(x) for x in grid]
         i = int(np.argmin(values))
@@ -195,6 +204,10 @@ def _objective(shell: Plan, costs: MeasureCosts, c: Array, p: Array, step: Array
 
 # The tuned lazy plan: least certified regret for a given number of switches.
 
+# What blocks may lose against a measure that is a point: the narrower it is, the harder draws are for kinked losses (at
+# a thousandth some take a million proposals).
+_NEARLY = 0.05
+
 
 @saved("plan_lazy")
 def plan_lazy(
@@ -204,7 +217,9 @@ def plan_lazy(
 
     The number is an expectation over the run; `hard=True` makes it a cap that never breaks, at a small price in
     regret. `draws` auxiliary draws are averaged per coin that needs one: more of them cost time and save switches.
-    With `horizon=None` the run has doubling epochs and `max_switches` is a bound for each of them, not for the run.
+    Where switches are so few that hiding them costs more than it saves, the plan takes blocks of rounds, with a fresh
+    decision after each (then `draws` is 1, and the number is a cap in any case). With `horizon=None` the run has
+    doubling epochs and `max_switches` is a bound for each of them, not for the run.
     The certificate is for losses that do not depend on the decisions (docs/theory, P4 and P6).
 
     >>> from reticent.domains import Ball
@@ -245,6 +260,8 @@ def _planned(domain: Domain, T: int, G: float, S: int, hard: bool, M: int) -> Pl
         candidates.append(_always(shell, costs))
     if min(S, T - 1) > 0:
         candidates.append(_tuned(shell, costs, min(S, T - 1)))
+    if 0 < S < T - 1:
+        candidates.append(_blocks(shell, S))
     plan = min((_certified(plan) for plan in candidates), key=lambda plan: plan.regret_bound or 0.0)
     if plan.expected_switches is None or plan.expected_switches > S:
         raise AssertionError(f"a plan for {S} switches came out with {plan.expected_switches}; please report this")
@@ -278,6 +295,24 @@ def _always(shell: Plan, costs: MeasureCosts) -> Plan:
     step = costs.enough()
     lam, beta = costs.measure(step)
     return replace(shell, beta=beta, lam=lam, p=1.0, draws=1)
+
+
+def _blocks(shell: Plan, S: int) -> Plan:
+    """Return the plan that draws a fresh decision after every block of rounds, S + 1 blocks in all.
+
+    Coins after longer batches switch as often, for the same step, and stability suffers: in every setting that was
+    tried the least certificate was at coins after single rounds or at blocks without coins, never between. That is not
+    proved, and nothing rests on it: a batch in between could only promise less regret than this plan does.
+    """
+    domain, T, G = shell.domain, shell.horizon, shell.lipschitz
+    assert T is not None
+    batch = math.ceil(T / (S + 1))
+    # About where the entropy of the measure, some d log/beta with lam near sqrt(T batch), is the part that may be lost.
+    step = math.sqrt(10 * domain.chart_dim / (_NEARLY * T * batch))
+    costs = MeasureCosts(domain, G, T, batch, (step / 10, step * 30))
+    lam, beta = costs.measure(costs.enough(_NEARLY))
+    # The last block needs no switch after it: hence the budget, in expectation too.
+    return replace(shell, beta=beta, lam=lam, p=1.0, draws=1, batch=batch, budget=S)
 
 
 def _tuned(shell: Plan, costs: MeasureCosts, S: int) -> Plan:

@@ -66,6 +66,7 @@ class Plan(BasePlan):
     """
 
     system: ClassVar[str] = _names.PCOMW
+    work: ClassVar[str] = "draws"
     reference: ClassVar[str] = "Agarwal, Kale, Singh and Thakurta 2024"
 
     domain: Domain
@@ -322,13 +323,7 @@ class Plan(BasePlan):
         rows = [("plan", self.source), ("domain", repr(self.domain)), *size_rows(self), *self.parameters()]
         rows += [*switch_and_regret(self), *self._privacy()]
         rows += [("remark", remark) for remark in self.remarks]
-        if self.vacuous and self.trivial_regret is not None:
-            told = (
-                "The regret bound is vacuous: it is not below lipschitz * diameter * horizon = "
-                f"{number(self.trivial_regret)}, which any decisions whatever satisfy."
-            )
-            rows.append(("remark", told))
-        return rows
+        return rows + ([("remark", self.vacuous_in_words())] if self.vacuous else [])
 
     def _privacy(self) -> list[tuple[str, str]]:
         rows = claim_rows(self, "" if self.seal is not None else " (claimed by hand, not certified)")

@@ -35,7 +35,8 @@ _STEEPEST = 10.0
 def certified(goal: PrivateGoal, found: Found) -> Plan | None:
     """Return the plan of a candidate, its step such that the accountant's epsilon is just below that of the goal.
 
-    None if there is no such step near: the search had a wrong idea of that candidate.
+    Or the largest that the cap on switches leaves room for, if that is less. None if there is no such step near: the
+    search had a wrong idea of that candidate.
     """
     budget = found.budget(goal, found.step)
     plan = _solved(goal, found, found.step, budget)
@@ -53,14 +54,16 @@ def certified(goal: PrivateGoal, found: Found) -> Plan | None:
 
 def _solved(goal: PrivateGoal, found: Found, start: float, budget: int) -> Plan | None:
     """Solve for the step: the account grows with it. A secant rule between bounds that close in."""
-    aim, x, slope = _level(goal.delta), math.log(start), 1.0
+    top = math.log(found.limit(goal))
+    aim, x, slope = _level(goal.delta), min(math.log(start), top), 1.0
     low, high, last = -math.inf, math.inf, (math.nan, math.nan)
     for _ in range(_TRIES):
         plan = build(goal, found, math.exp(x), budget)
         if plan is None:
             return None
         ledger = account(plan)
-        if ledger.delta(_MOST * goal.epsilon) <= goal.delta <= ledger.delta(_LEAST * goal.epsilon):
+        private = ledger.delta(_MOST * goal.epsilon) <= goal.delta
+        if private and (x >= top or goal.delta <= ledger.delta(_LEAST * goal.epsilon)):
             return plan
         y = _level(ledger.delta(_AIM * goal.epsilon)) - aim
         low, high = (x, high) if y <= 0 else (low, x)
@@ -70,6 +73,7 @@ def _solved(goal: PrivateGoal, found: Found, start: float, budget: int) -> Plan 
         x -= min(max(y / slope, -1.0), 1.0)
         if not low < x < high:
             x = (low + high) / 2
+        x = min(x, top)
     return None
 
 
@@ -183,7 +187,8 @@ def _planned(goal: PrivateGoal) -> Plan:
     if goal.oblivious:
         # What is good against an adaptive adversary may be better than what a search on rougher ground has found.
         candidates += [found for found in search(replace(goal, adversary="adaptive")) if found.p < 1]
-    plans = [certified(goal, found) for found in candidates]
+    # To stay where one is can be had too: it is what any goal of privacy and any number of switches allow.
+    plans = [certified(goal, found) for found in candidates] + [_still(goal)]
     made = [_with_regret(plan) for plan in plans if plan is not None]
     best = min(made, key=lambda plan: plan.regret_bound or 0.0)
     return replace(best, remarks=_remarks(goal, best)).sealed()

@@ -317,7 +317,8 @@ class RegretBound:
     """A bound on expected regret against losses that do not depend on the decisions, by its parts.
 
     `first` is what it costs to start from the prior, `stability` that each measure lags one batch behind, `drift`
-    the clipping of the coin, `budget` the chance that the switches run out, `inexact` the draws' distance from exact.
+    the clipping of the coin, `budget` the chance that the switches run out, `inexact` the draws' distance from exact,
+    `rounding` the grid that decisions of private plans are released on.
     """
 
     first: float
@@ -325,11 +326,12 @@ class RegretBound:
     drift: float
     budget: float
     inexact: float
+    rounding: float
 
     @property
     def total(self) -> float:
         """The bound itself: the sum of the parts."""
-        return self.first + self.stability + self.drift + self.budget + self.inexact
+        return self.first + self.stability + self.drift + self.budget + self.inexact + self.rounding
 
 
 def regret_bound(plan: Plan) -> RegretBound:
@@ -351,4 +353,5 @@ def regret_bound(plan: Plan) -> RegretBound:
         drift=G * D * law.weighted_variation(),
         budget=G * D * law.weighted_overrun(),
         inexact=G * D * plan.horizon * law.failure,
+        rounding=plan.grid_regret,
     )

@@ -188,7 +188,8 @@ def _hockey(gap: Array, shift: Array) -> Array:
     return np.maximum(value, 0.0)
 
 
-# What candidates for a private plan cost: the largest step that the goal leaves room for, and the regret there.
+# What candidates for a private plan cost: the largest step that privacy and the cap on switches leave room for, and the
+# regret there. A goal that asks for less leaves more room, hence never has a worse answer.
 
 # Rounds of the secant rule; the logarithm of 1 / sqrt(-log delta) is nearly linear in that of the step.
 _FAR, _NEAR = 12, 6
@@ -244,7 +245,8 @@ class Costs:
         drift = at.batch * variation_sum(n, at.p, law.clip)
         regret = regret + goal.wide * (drift + at.batch * self._overrun(n, at.p, law))
         # No candidate is one where the secant rule has lost its way, or whose coin hardly ever says "keep".
-        missed = np.abs(np.log(self.delta(at, step)) - math.log(goal.delta)) > 0.3
+        off = np.log(self.delta(at, step)) - math.log(goal.delta)
+        missed = (off > 0.3) | ((off < -0.3) & (step < limit(goal, at)))
         missed |= law.log_phi > _STEEP
         return np.where(missed | ~np.isfinite(regret), np.inf, regret), step
 
@@ -259,7 +261,7 @@ class Costs:
         return self._first(step, precision) + self.goal.horizon * batch / (2 * lam)
 
     def step(self, at: Candidates, near: float | None = None) -> Array:
-        """Return the steps at which the quick account of each candidate has the delta of the goal."""
+        """Return the steps at which the quick account of each candidate has the delta of the goal, or at its limit."""
         goal = self.goal
         aim = -0.5 * math.log(-math.log(goal.delta))
         if near is None:
@@ -281,7 +283,8 @@ class Costs:
             # Back between the bounds, by halves, where the rule would leave them.
             with np.errstate(invalid="ignore"):
                 x = np.where((x > low) & (x < high) | ~np.isfinite(high - low), x, (low + high) / 2)
-        return np.exp(x)
+        steps: Array = np.minimum(np.exp(x), limit(goal, at))
+        return steps
 
     def _level(self, at: Candidates, x: Array) -> Array:
         level: Array = -0.5 * np.log(-np.log(self.delta(at, np.exp(x))))
@@ -326,12 +329,34 @@ def law_of(goal: PrivateGoal, at: Candidates, step: Array) -> Law:
     drift = (1 - at.p) * clip
     q = np.minimum((rate(at.p, log_phi) + drift) / (1 + drift), 1.0)
     deviation = np.sqrt(n * q * (1 - q)) + 1e-9
-    budget = n * q + deviation * np.sqrt(at.margin**2 + 2 * n * drift)
+    budget = n * q + deviation * (np.sqrt(np.maximum(at.margin, 0.0) ** 2 + 2 * n * drift) + np.minimum(at.margin, 0.0))
     return Law(log_phi, beta, clip, np.clip(budget, 1.0, np.minimum(goal.cap, n)), n * q, deviation)
+
+
+def limit(goal: PrivateGoal, at: Candidates) -> Array:
+    """Return the largest steps with which, but for clipping, the budget asked for is within the cap.
+
+    >>> from reticent.domains import Ball
+    >>> goal = PrivateGoal(Ball(2), 1000, 1.0, 1.0, 1e-6, "replace", "adaptive", 100, 4)
+    >>> at = Candidates.of(np.array([[0.0, math.log(0.01), 2.0, 1.5, 0.0]]))
+    >>> round(float(law_of(goal, at, limit(goal, at) * (1 - 1e-6)).budget[0]))
+    100
+    """
+    n = goal.horizon / at.batch
+    s, m = np.minimum(goal.cap / n, 1.0), at.margin
+    # The rate q at which n q + m sqrt(n q (1-q)) is the cap, and the scale of the coin which that leaves to p.
+    q = (s + m**2 / (2 * n) - m / np.sqrt(n) * np.sqrt(s * (1 - s) + m**2 / (4 * n))) / (1 + m**2 / n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_phi = np.log1p(-np.minimum(at.p, 1.0)) - np.log1p(-np.minimum(q, 1.0))
+        steps = np.maximum(log_phi, 1e-30) / (at.c * math.sqrt(1 + 1 / goal.draws) * at.batch)
+    return np.where((s >= 1) | (at.p >= 1), np.inf, steps)
 
 
 # The search for the best private plan, on quick accounts: from a coarse grid to a pattern that shrinks.
 
+# With a cap on switches: parts of it that forced switches may take, margins to start from, and the least one, since it
+# may pay to run out of switches.
+_SHARES, _MARGINS, _LEAST_MARGIN = (0.03, 0.1, 0.25, 0.5, 0.8), (1.0, 3.0), -6.0
 _Range = tuple[float, float]
 
 # The first steps of the pattern, by what it shrinks, where it stops, and the number of starts.
@@ -359,6 +384,10 @@ class Found:
         law = law_of(goal, Candidates.of(self.point[None]), np.array([step]))
         return min(max(1, math.ceil(float(law.budget[0]))), goal.horizon // self.batch)
 
+    def limit(self, goal: PrivateGoal) -> float:
+        """Return the largest step that the cap on switches leaves room for."""
+        return float(limit(goal, Candidates.of(self.point[None]))[0])
+
     @property
     def point(self) -> Array:
         """The coordinates of the search."""
@@ -369,7 +398,7 @@ def search(goal: PrivateGoal) -> list[Found]:
     """Return the best candidate that resamples at every batch, and those with coins that two starts lead to."""
     steps, precisions = _ranges(goal)
     rows = math.ceil(math.log10(precisions[1] / precisions[0]))
-    wide = Costs(goal, _table(goal, steps, precisions, (10, rows)))
+    wide = Costs(goal, _table(goal, steps, precisions, (10 + round(3 * math.log10(_weaker(goal))), rows)))
     tables = _Tables(goal)
     forced, starts = _forced(wide), _coarse(wide)
     result = [_forced(tables.around(forced))]
@@ -410,7 +439,14 @@ def _ranges(goal: PrivateGoal) -> tuple[_Range, _Range]:
     most = largest_mu(goal.epsilon, goal.delta) / goal.change
     # With batches of b rounds lam is about sqrt(T b) at least, and few switches mean long batches.
     longest = (most * _least_batch(goal)) ** 2 / goal.domain.chart_dim
-    return (most / (10 * math.sqrt(goal.horizon)), most * 1.01), (0.02, max(1e5, 100 * longest))
+    low = most / (10 * math.sqrt(goal.horizon)) / _weaker(goal)
+    return (low, most * 1.01), (0.02, max(1e5, 100 * longest))
+
+
+def _weaker(goal: PrivateGoal) -> float:
+    """Return by how much smaller than privacy asks for steps may have to be so that few switches suffice."""
+    most = largest_mu(goal.epsilon, goal.delta) / goal.change
+    return max(1.0, most * math.sqrt(goal.horizon) / (goal.cap + 1))
 
 
 def _least_batch(goal: PrivateGoal) -> int:
@@ -431,6 +467,13 @@ def _coarse(costs: Costs) -> list[Found]:
         np.log([2.0, 12.0, *np.geomspace(100.0, max(100.0, 1e-3 * _ranges(goal)[1][1]), 3)]),
     ]
     points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    if goal.max_switches is not None:
+        axes[1], axes[3] = np.log(_SHARES), np.array(_MARGINS)
+        sharing = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        allowed = math.log(min(goal.cap / T, 1.0))
+        sharing[:, 1] = np.minimum(sharing[:, 1] + sharing[:, 0] + allowed, math.log(0.7))
+        points = np.concatenate([points, sharing])
+        least = min(least, 0.9 * _SHARES[0] * goal.cap / T)
     total, step = costs.total(Candidates.of(points))
     starts = []
     for band in range(_BANDS):
@@ -463,7 +506,8 @@ def _refined(costs: Costs, start: Found) -> Found:
 def _walk(costs: Costs, point: Array, sizes: Array, last: float = _LAST) -> tuple[Array, float, float]:
     """Return the end of a walk downhill, with its cost and its step."""
     goal = costs.goal
-    low = np.array([0.0, math.log(1e-9), 0.0, 0.0, math.log(1e-3)])
+    margin = 0.0 if goal.max_switches is None else _LEAST_MARGIN
+    low = np.array([0.0, math.log(1e-9), 0.0, margin, math.log(1e-3)])
     high = np.array([math.log(goal.horizon), math.log(0.98), 12.0, 9.0, math.log(1e300)])
     offsets = np.stack([x.ravel() for x in np.meshgrid(*[[-1, 0, 1] if size else [0] for size in sizes])], axis=1)
     offsets = offsets[np.abs(offsets).sum(axis=1) <= 2]  # steps along one axis or two

@@ -73,9 +73,15 @@ class LinearWalk(Walk):
     def _schedule(self) -> None:
         super()._schedule()
         toss = self._toss or Toss(0, True, 0.0)
-        self._totals = np.zeros((2, self.u.size))
+        self._totals = np.zeros((4, self.u.size))
         self._counts = np.array([self.done, self._coin_due, self._keep_from, self.spent])
         self._level = np.array([0.0 if toss.forced else toss.level])
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state; those of older versions have sums in single precision only."""
+        vars(self).update(state)
+        if len(self._totals) == 2:
+            self._totals = np.concatenate([self._totals, np.zeros_like(self._totals)])
 
     def take(self, rows: Rows, changes: Changes) -> None:
         """Take in prepared rounds, tossing the coins that fall due among them; changes of decision are appended."""
