@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 
+from reticent._core._exact import add_exactly
+from reticent._core._fine import standard_normal
 from reticent._core._kernel import kernel
-from reticent.systems._kernels import nearest, slope_of_row
+from reticent.systems._kernels import slope_of_row
+from reticent.systems._nearest import lead
 from reticent.systems.ftrl._learner import BUFFERS, TREE
 
 
@@ -13,7 +16,7 @@ from reticent.systems.ftrl._learner import BUFFERS, TREE
 def next_from_buffers(rng, sigma, weights, decays, buffers, out):
     """Go on to the noise of the next prefix, from that of the last in `out`; `buffers` has a row for each weight."""
     for j in range(out.size):
-        y = sigma * rng.standard_normal()
+        y = sigma * standard_normal(rng)
         for i in range(weights.size):
             y -= weights[i] * buffers[i, j]
         for i in range(weights.size):
@@ -34,10 +37,10 @@ def next_from_tree(rng, sigma, fresh, mix, variances, ceiling, number, nodes, ou
         height += 1
     # The new leaf, and the nodes that it completes: their left child waits in the row below, the right one is in out.
     for j in range(d):
-        out[j] = sigma * rng.standard_normal()
+        out[j] = sigma * standard_normal(rng)
     for h in range(1, height + 1):
         for j in range(d):
-            out[j] = fresh[h] * sigma * rng.standard_normal() + mix[h] * (nodes[h - 1, j] + out[j])
+            out[j] = fresh[h] * sigma * standard_normal(rng) + mix[h] * (nodes[h - 1, j] + out[j])
     for j in range(d):
         nodes[height, j] = out[j]
     variance = variances[height]
@@ -49,7 +52,7 @@ def next_from_tree(rng, sigma, fresh, mix, variances, ceiling, number, nodes, ou
     if ceiling > variance:
         extra = sigma * math.sqrt(ceiling - variance)
         for j in range(d):
-            out[j] += extra * rng.standard_normal()
+            out[j] += extra * standard_normal(rng)
 
 
 # FTRL on noisy prefix sums over a block of rounds, compiled for each kind of noise.
@@ -58,18 +61,28 @@ def next_from_tree(rng, sigma, fresh, mix, variances, ceiling, number, nodes, ou
 @kernel
 def lead_privately(
     body, code, parameter, vectors, offsets, lam, batch, done, kind, rng, sigma, a, b, c, ceiling, state, noise, total,
-    u, after
+    low, pull, radius, u, after
 ):  # fmt: skip
     """Take in rounds: sum gradients at u and, at the end of every batch, go to the leader of the sum plus noise.
 
     `done` rounds are in already. `state` is a table of the noise, the buffers or the nodes of the tree; a, b, c are the
-    coefficients of the latter two. `noise` is that of the last prefix; `state`, `noise`, `total` and `u` are changed.
+    coefficients of the latter two. `noise` is that of the last prefix; `total` + `low` is the sum of gradients. All of
+    these and `u` are changed. Every round also pulls back towards the ball of `radius`, by `pull` times the distance
+    from it: that is public.
     """
     n, d = vectors.shape
     for i in range(n):
         s = slope_of_row(code, parameter, vectors, offsets, i, u)
         for j in range(d):
-            total[j] += s * vectors[i, j]
+            add_exactly(total, low, j, s * vectors[i, j])
+        if pull > 0:
+            square = 0.0
+            for j in range(d):
+                square += u[j] * u[j]
+            if square > radius * radius:
+                share = pull * (1 - radius / math.sqrt(square))
+                for j in range(d):
+                    add_exactly(total, low, j, share * u[j])
         done += 1
         if done % batch == 0:
             number = done // batch
@@ -79,7 +92,5 @@ def lead_privately(
                 next_from_tree(rng, sigma, a, b, c, ceiling, number, state, noise)
             else:
                 noise[:] = state[number - 1]
-            for j in range(d):
-                u[j] = -(total[j] + noise[j]) / lam
-            nearest(body, u, u)
+            lead(body, total, low, noise, lam, u)
         after[i] = u

@@ -15,6 +15,8 @@ import numpy as np
 
 from reticent._core._check import Array
 from reticent._core._tags import saved
+from reticent.systems.ftrl._revealed import reduced, reduced_and_topped
+from reticent.systems.ftrl._revealed import topped as topped_up
 
 _TABLE = 1024  # terms that are added one by one; beyond, sums of smooth functions are integrals
 _LOW = 16  # heights of a tree that are told apart in sums over all prefixes; the noise of higher nodes hardly differs
@@ -25,8 +27,11 @@ class Noise(ABC):
     """What plans need to know of noise on the sums of the first 1, 2, 3, ... batches."""
 
     @abstractmethod
-    def sensitivity(self, n: int) -> float:
-        """Return the mu of releasing the first n sums where one batch changes by 1: at most this."""
+    def sensitivity(self, n: int, topped: int = 0) -> float:
+        """Return the mu of releasing the first n sums where one batch changes by 1: at most this.
+
+        `topped`, if not 0, says that noise is topped up to the largest of so many sums, where that is known to help.
+        """
 
     @abstractmethod
     def deviation(self, n: int) -> float:
@@ -40,12 +45,17 @@ class Noise(ABC):
     def total(self, n: int) -> float:
         """Return the sum of the deviations of the first n - 1 sums, rounded upwards."""
 
+    @abstractmethod
+    def squares(self, n: int) -> float:
+        """Return the sum of the variances of the first n - 1 sums, rounded upwards."""
+
 
 class Rising(Noise):
     """Noise whose deviation rises with the number of batches, and is a concave function of it."""
 
     def __init__(self) -> None:
-        self._table = np.cumsum(self._deviations(np.arange(_TABLE, dtype=np.float64)))
+        deviations = self._deviations(np.arange(_TABLE, dtype=np.float64))
+        self._table, self._square_table = np.cumsum(deviations), np.cumsum(deviations**2)
 
     @abstractmethod
     def _deviations(self, n: Array) -> Array:
@@ -61,17 +71,24 @@ class Rising(Noise):
 
     def total(self, n: int) -> float:
         """Return the sum of the deviations of the first n - 1 sums, rounded upwards."""
+        return self._sum(n, self._table, 1)
+
+    def squares(self, n: int) -> float:
+        """Return the sum of the variances of the first n - 1 sums, rounded upwards: they too are concave."""
+        return self._sum(n, self._square_table, 2)
+
+    def _sum(self, n: int, table: Array, power: int) -> float:
         if n <= _TABLE:
-            return float(self._table[n - 1]) if n else 0.0
+            return float(table[n - 1]) if n else 0.0
         # The sum over k >= _TABLE as an integral over k - 1/2 to k + 1/2. For a concave function f that is too little,
         # by no more than (f'(k - 1/2) - f'(k + 1/2))/8 each: in all f'(_TABLE - 1/2)/8.
         start, end = math.log(_TABLE - 0.5), math.log(n - 0.5)
         edges = np.linspace(start, end, 2 + int(end - start))
         half = (edges[1:] - edges[:-1])[:, None] / 2
         k = np.exp(edges[:-1, None] + half * (1 + _NODES))
-        rest = float((half * _WEIGHTS * k * self._deviations(k.ravel()).reshape(k.shape)).sum())
-        last, before = (self.deviation(_TABLE - j) for j in (1, 2))
-        return float(self._table[-1]) + rest + (last - before) / 8
+        rest = float((half * _WEIGHTS * k * self._deviations(k.ravel()).reshape(k.shape) ** power).sum())
+        last, before = (self.deviation(_TABLE - j) ** power for j in (1, 2))
+        return float(table[-1]) + rest + (last - before) / 8
 
 
 @saved("square-root noise")
@@ -85,7 +102,7 @@ class SquareRoot(Rising):
     1.390625
     """
 
-    def sensitivity(self, n: int) -> float:
+    def sensitivity(self, n: int, topped: int = 0) -> float:
         """Return the length of the first n coefficients."""
         return self.deviation(n)
 
@@ -139,7 +156,7 @@ class Buffers(Rising):
         self._pair_gaps = (gaps[:, None] + gaps - gaps[:, None] * gaps).ravel()
         super().__init__()
 
-    def sensitivity(self, n: int) -> float:
+    def sensitivity(self, n: int, topped: int = 0) -> float:
         """Return the length of the first n coefficients."""
         if n <= 1 or not self._w.size:
             return float(min(n, 1))
@@ -178,9 +195,12 @@ class Tree(Noise):
 
     reduced: bool
 
-    def sensitivity(self, n: int) -> float:
-        """Return the root of the number of complete nodes that a batch is in."""
-        return math.sqrt(n.bit_length())
+    def sensitivity(self, n: int, topped: int = 0) -> float:
+        """Return the mu of the released sums themselves, which say less than all nodes would (docs/theory, R2e)."""
+        if not topped:
+            return reduced(n) if self.reduced else math.sqrt(n.bit_length())
+        level = self.largest(max(n, topped)) ** 2
+        return reduced_and_topped(n, level, max(n, topped)) if self.reduced else topped_up(n, round(level))
 
     def variances(self, levels: int) -> Array:
         """Return the variance of nodes of height 0, 1, ..., levels - 1."""
@@ -210,6 +230,11 @@ class Tree(Noise):
                 found += count * float(np.sqrt(low + high * digits).sum())
         return found
 
+    def squares(self, n: int) -> float:
+        """Return the sum of the variances of the first n - 1 sums, digit by digit."""
+        variances = self.variances(n.bit_length())
+        return float(sum(v * _with_digit(n, h) for h, v in enumerate(variances)))
+
 
 @cache
 def _low_variances(reduced: bool) -> Array:
@@ -217,6 +242,16 @@ def _low_variances(reduced: bool) -> Array:
     for v in Tree(reduced).variances(_LOW):
         found = np.concatenate([found, found + v])
     return found
+
+
+def _with_digit(n: int, h: int) -> int:
+    """Return how many of the numbers below n have a binary digit 1 at height h.
+
+    >>> [_with_digit(6, h) for h in range(3)]
+    [3, 2, 2]
+    """
+    blocks, rest = divmod(n, 2 << h)
+    return (blocks << h) + max(rest - (1 << h), 0)
 
 
 def _digit_counts(n: int) -> list[int]:

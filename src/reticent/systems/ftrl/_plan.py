@@ -1,4 +1,4 @@
-"""Plans of private FTRL, with Toeplitz or tree noise: what noise costs, and their planners (docs/theory, R2)."""
+"""Plans of private FTRL, with Toeplitz or tree noise: what noise costs, and their planners (docs/theory, R2, R9)."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ import numpy as np
 from reticent._core import _names
 from reticent._core._check import integer, positive, vector
 from reticent._core._tags import saved
-from reticent.domains import Domain
-from reticent.losses import Linear, Loss
+from reticent.domains import Ball, Domain
+from reticent.losses import Custom, Huber, Linear, Logistic, Loss
+from reticent.losses._limit import SLACK
 from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._events import gaussian_events
-from reticent.systems._bounds import block_squares, chi_shares, mean_length, noise_cost
-from reticent.systems._checks import check_body, check_firm, check_target
+from reticent.systems._bounds import block_squares, chi_shares, least_at, mean_length, noise_cost
+from reticent.systems._checks import check_body, check_firm, check_target, machine_mu
 from reticent.systems._goal import Goal, NotApplicable, System
+from reticent.systems._grid import Rounding
 from reticent.systems._plan import SystemPlan
 from reticent.systems._words import number
 from reticent.systems.ftrl._noise import Buffers, Noise, SquareRoot, Tree, fit_buffers
 
-# What FTRL on noisy prefix sums costs: bounds for convex losses, and for linear ones (docs/theory, R2).
+# What FTRL on noisy prefix sums costs: bounds for convex losses, linear ones (docs/theory, R2) and smooth ones (R9).
 
 
 @dataclass(frozen=True)
 class LeaderRegret:
-    """The two bounds as functions of lam, for noise whose law is known.
+    """The bounds as functions of lam, for noise whose law is known.
 
     `squares` is G^2 times the sum of squared batch lengths, `drift` the sum over rounds of G times the mean length of
-    the noise, `level` the largest deviation of a coordinate of the noise.
+    the noise, `power` the sum over rounds of its mean squared length, `level` the largest deviation of a coordinate.
     """
 
     dim: int
@@ -42,6 +44,7 @@ class LeaderRegret:
     squares: float
     drift: float
     level: float
+    power: float = 0.0
 
     @classmethod
     def of(
@@ -52,14 +55,17 @@ class LeaderRegret:
         if topped:
             level = noise.largest(n)
             lengths = batch * max(n - 1, 0) * level + rest * level
+            power = lengths * level
         else:
             # The sum of all n batches is played only if a short one follows.
             level = noise.largest(n if rest else max(n - 1, 0))
             lengths = batch * noise.total(n) + (rest * noise.deviation(n) if rest else 0.0)
+            power = batch * noise.squares(n) + (rest * noise.deviation(n) ** 2 if rest else 0.0)
         d, G = domain.chart_dim, lipschitz
         reach = min(domain.radius, domain.diameter / 2)
         drift = G * mean_length(d) * sigma * lengths
-        return cls(d, domain.radius, reach, G**2 * block_squares(horizon, batch), drift, sigma * level)
+        squares = G**2 * block_squares(horizon, batch)
+        return cls(d, domain.radius, reach, squares, drift, sigma * level, d * sigma**2 * power)
 
     def _noiseless(self, lam: float) -> float:
         return lam * self.radius**2 / 2 + self.squares / (2 * lam)
@@ -74,6 +80,29 @@ class LeaderRegret:
         The noise N has deviation `level` in each coordinate; |N|^2/level^2 is chi-square.
         """
         return self._noiseless(lam) + noise_cost(self.dim, self.reach, lam, self.level)
+
+    def smooth(self, lam: float, smoothness: float, steps: float = 0.0) -> float:
+        """Return the bound for smooth losses that do not react, where nothing is projected (docs/theory, R9).
+
+        `steps` is the rounds of a batch times what pulls decisions back, whose curvature is in `smoothness`.
+        """
+        if steps >= lam:
+            return math.inf
+        more = self.squares / (2 * lam) * (steps / (lam - steps))
+        return self._noiseless(lam) + more + smoothness * self.power / (2 * lam**2)
+
+    def best_smooth(self, smoothness: float) -> float:
+        """Return the lam that is best for that bound: radius^2 lam^3 = squares lam + 2 smoothness power there."""
+        from scipy.optimize import brentq
+
+        bend = smoothness * self.power
+        low = math.sqrt(self.squares) / self.radius
+        high = low + (2 * bend / self.radius**2) ** (1 / 3)
+
+        def slope(lam: float) -> float:
+            return (lam * self.radius) ** 2 - self.squares - 2 * bend / lam
+
+        return float(brentq(slope, low * (1 - 1e-12), high * (1 + 1e-12), rtol=1e-12))
 
     def bound(self, lam: float, linear: bool) -> float:
         """Return the lower of the bounds that hold: what holds for all losses holds for linear ones."""
@@ -110,6 +139,7 @@ LONGEST_TABLE = 2_000_000  # batches whose noise is drawn in advance, at most
 _HEAVIEST = 0.9  # weights of buffers in all: the square root's coefficient is 1/2, and at 1 noise no longer settles
 # Beyond these the deviations of the noise lose their digits; fits for up to 1e12 batches are far from them.
 _LIGHTEST, _SLOWEST = 1e-9, 1 - 1e-13
+_MOST_BATCHES = 10**12  # of planned ones
 
 
 @lru_cache(maxsize=64)
@@ -151,7 +181,7 @@ class NoisyLeaderPlan(SystemPlan):
     def regret(self) -> LeaderRegret:
         """The bounds of docs/theory, R2, as functions of lam."""
         return LeaderRegret.of(
-            self.domain,
+            self.comparators,
             self.horizon,
             self.lipschitz,
             batch=self._rounds_per_batch,
@@ -163,7 +193,7 @@ class NoisyLeaderPlan(SystemPlan):
     def mu(self, rounds: int | None = None) -> float:
         """Return the mu for which the first `rounds` rounds (all, unless given) are mu-GDP (docs/theory, R2)."""
         batches = (self.horizon if rounds is None else rounds) // self._rounds_per_batch
-        return self.change * self.mechanism.sensitivity(batches) / self.sigma
+        return self.change * self.mechanism.sensitivity(batches, self.batches if self.topped else 0) / self.sigma
 
     def statements(self, rounds: int) -> tuple[Statement, ...]:
         """Return that the sums of the batches that are full by then are mu-GDP."""
@@ -171,7 +201,7 @@ class NoisyLeaderPlan(SystemPlan):
 
     def dp_event(self) -> Any:
         """Return the Gaussian event that a run is."""
-        return gaussian_events([(self.mu(), 1)])
+        return gaussian_events([(self.rounding(self.horizon).widened(self.mu()), 1)])
 
     @property
     def max_switches(self) -> int:
@@ -274,7 +304,7 @@ class FTRLPlan(NoisyLeaderPlan):
     @property
     def regret_bound(self) -> float:
         """The bound of docs/theory, R2."""
-        return self.regret.bound(self.lam, self.linear)
+        return self.regret.bound(self.lam, self.linear) + self.grid_regret
 
     def check_loss(self, loss: Loss) -> None:
         """Refuse all but linear losses if the plan is for those."""
@@ -284,12 +314,15 @@ class FTRLPlan(NoisyLeaderPlan):
     @property
     def excess(self) -> float:
         """The certificate as a multiple of what exact Toeplitz noise of the same privacy and batches could have."""
+        return (self.regret_bound - self.grid_regret) / self._exact.best(self.linear)[1]
+
+    @property
+    def _exact(self) -> LeaderRegret:
         noise = SquareRoot()
         most = max(self.batches, 1)
         sigma = self.sigma * noise.sensitivity(most) / self.mechanism.sensitivity(most)
-        size = (self.domain, self.horizon, self.lipschitz)
-        exact = LeaderRegret.of(*size, batch=self.batch, noise=noise, sigma=sigma, topped=False)
-        return self.regret_bound / exact.best(self.linear)[1]
+        size = (self.comparators, self.horizon, self.lipschitz)
+        return LeaderRegret.of(*size, batch=self.batch, noise=noise, sigma=sigma, topped=False)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -308,6 +341,150 @@ class FTRLPlan(NoisyLeaderPlan):
         """Return the parameters of the system; of buffers only their number."""
         rows = [row for row in super().parameters() if row[0] not in ("weights", "decays")]
         return [*rows, ("buffers", str(len(self.weights)))] if self.noise == "toeplitz" else rows
+
+
+@saved("plan of smooth DP-FTRL")
+@dataclass(frozen=True, kw_only=True)
+class SmoothFTRLPlan(FTRLPlan):
+    """DP-FTRL whose decisions are as good as not projected, for losses that are smooth: noise costs in second order.
+
+    Regret is certified against `body`, and decisions live in `domain`, a larger ball around the same centre: so large
+    that the noise takes them to its surface with a chance that is in the certificate. `smoothness` bounds the second
+    derivatives of every round's loss, and `lipschitz` its slope, on all of `domain`. `pull` times the squared distance
+    from the smallest ball around `body`, halved, is added to every loss: it keeps decisions near (docs/theory, R9).
+
+    >>> from reticent.domains import Ball
+    >>> plan = plan_ftrl(Ball(10), 1_000_000, 1.0, 1.0, 1e-6, smoothness=0.25)
+    >>> plan.comparators, plan.domain.radius > 100, plan.regret_bound / 1e6 < 0.0019
+    (Ball(10, 1.0), True, True)
+    """
+
+    system: ClassVar[str] = _names.DP_FTRL_SMOOTH
+
+    smoothness: float
+    body: Domain
+    pull: float = 0.0
+
+    def _check(self) -> None:
+        super()._check()
+        self._set(smoothness=positive("smoothness", self.smoothness), pull=positive("pull", self.pull, zero=True))
+        if self.batch * self.pull >= self.lam:
+            raise ValueError(f"pull must be less than lam/batch = {self.lam / self.batch:g}, got {self.pull!r}")
+        if self.linear:
+            raise ValueError("linear must be False for a plan for smooth losses, got True; leave smoothness out")
+        check_flat(self.body)
+        inside = isinstance(self.domain, Ball) and np.array_equal(self.domain.center, self.body.center)
+        if not inside or self.domain.radius < self.body.radius:
+            raise ValueError(
+                f"domain must be a ball around the centre of the comparators' body {self.body!r} that holds it, got "
+                f"{self.domain!r}; plan_ftrl(..., smoothness=...) finds one"
+            )
+
+    @property
+    def comparators(self) -> Domain:
+        """Whom the regret bound is against: `body`."""
+        return self.body
+
+    @property
+    def trivial_regret(self) -> float:
+        """What the regret of any decisions in `body` is below."""
+        return self.lipschitz * self.body.diameter * self.horizon
+
+    @property
+    def adversary(self) -> str:  # type: ignore[override]
+        """For whom the regret bound holds: losses that do not react."""
+        return "oblivious"
+
+    @property
+    def assumes(self) -> str:  # type: ignore[override]
+        """What the certificates rest on, in words."""
+        return f"smooth losses, decisions up to {number(float(f'{self.domain.radius:.3g}'))} from the centre"
+
+    @property
+    def astray(self) -> float:
+        """A bound on the chance that any decision of a run is stopped at the surface of the domain."""
+        level = self.regret.level
+        return min(1.0, self.batches * _beyond(self.domain.dim, self._room / level)) if level else 0.0
+
+    @property
+    def _room(self) -> float:
+        """How long noise may be for decisions to stay inside: gradients, and what pulls, take them up to the rest."""
+        if not self.pull:
+            return max(self.lam * self.domain.radius - _full(self.batches * self.batch, self.lipschitz), 0.0)
+        reach = self.body.radius + _full(1, self.lipschitz) / self.pull
+        return max(self.lam * (self.domain.radius - reach) / 2, 0.0)
+
+    @property
+    def regret_bound(self) -> float:
+        """The bound of docs/theory, R9, or of R2 where that is lower."""
+        found = self.regret
+        worst = self.lipschitz * (self.domain.radius + self.body.radius) * self.horizon
+        best = found.smooth(self.lam, self.smoothness + self.pull, self.batch * self.pull) + self.astray * worst
+        return (best if self.pull else min(found.convex(self.lam), best)) + self.grid_regret
+
+    @property
+    def excess(self) -> float:
+        """The certificate as a multiple of what exact Toeplitz noise of the same privacy and batches could have."""
+        exact = self._exact
+        lam = self.lam if self.pull else exact.best_smooth(self.smoothness)
+        return (self.regret_bound - self.grid_regret) / exact.smooth(
+            lam, self.smoothness + self.pull, self.batch * self.pull
+        )
+
+    def losses_in_words(self) -> str:
+        """Say for which losses the regret bound holds, and against whom."""
+        return (
+            f"The fixed decision is one of {self.body!r}; the learner's own may leave that, up to "
+            f"{self.domain.radius:.3g} from the centre. This holds for losses whose second derivatives are at most "
+            f"{self.smoothness:g}, and that do not react to decisions ({self.system}: {self.reference})."
+        )
+
+    def exactness_in_words(self) -> str:
+        """Say what the method itself takes for granted."""
+        checked = "rows are checked, custom losses taken on trust"
+        return f"second derivatives of losses are at most {self.smoothness:g} everywhere ({checked});"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Where decisions live."""
+        where = (
+            f"Decisions may leave {self.body!r}, which regret is against: they live in {self.domain!r}. Losses are "
+            "smooth and no steeper than the Lipschitz constant on all of that."
+        )
+        return (where, *super().remarks)
+
+    def check_loss(self, loss: Loss) -> None:
+        """Refuse losses that are not smooth, or whose slope has no bound far from the centre."""
+        if not isinstance(loss, _SMOOTH):
+            raise ValueError(
+                f"loss must be smooth with slopes that are bounded everywhere (Logistic, Huber, Linear, or Custom, on "
+                f"trust) for this plan of {self.system}, got {loss!r}: decisions may leave the body of comparators; "
+                "plan_ftrl without smoothness takes any convex loss, and so does PCOMW"
+            )
+
+
+_SMOOTH = (Linear, Logistic, Huber, Custom)
+
+
+def _full(rounds: int, lipschitz: float) -> float:
+    """Return how long a sum of gradients can be, with what the gate lets through for rounding."""
+    return rounds * lipschitz * (1 + 2 * SLACK)
+
+
+def _beyond(dim: int, length: float) -> float:
+    """Return the chance that a standard normal vector is longer."""
+    from scipy.special import gammaincc
+
+    return float(gammaincc(dim / 2, min(length, 1e150) ** 2 / 2))
+
+
+def check_flat(domain: Domain) -> None:
+    """Refuse bodies that lie in a subspace: a larger ball around them would leave it."""
+    check_body(domain)
+    if domain.chart_dim != domain.dim:
+        raise ValueError(
+            f"domain must have an inside for decisions that may leave it, got {domain!r}; plan without smoothness"
+        )
 
 
 @saved("plan of Agarwal-Singh")
@@ -341,7 +518,7 @@ class TreeLeaderPlan(NoisyLeaderPlan):
     @property
     def regret_bound(self) -> float:
         """The bound of docs/theory, R2."""
-        return self.regret.linear(self.lam)
+        return self.regret.linear(self.lam) + self.grid_regret
 
     def check_loss(self, loss: Loss) -> None:
         """Refuse all but linear losses."""
@@ -350,9 +527,10 @@ class TreeLeaderPlan(NoisyLeaderPlan):
 
 # Planners of private FTRL: the best regulariser and batches for a goal (docs/theory, R2).
 
-__all__ = ["SYSTEMS", "FTRLPlan", "TreeLeaderPlan", "plan_agarwal_singh", "plan_ftrl"]
+__all__ = ["SYSTEMS", "FTRLPlan", "SmoothFTRLPlan", "TreeLeaderPlan", "plan_agarwal_singh", "plan_ftrl"]
 
 _COARSE, _FINE = 40, 24  # batches tried: over all lengths, and around the best of these
+_ASTRAY = 1e-20  # the chance that a plan for smooth losses leaves for noise to take decisions to the surface: nothing
 
 
 def plan_ftrl(
@@ -367,12 +545,18 @@ def plan_ftrl(
     max_switches: int | None = None,
     neighbors: str = "replace",
     linear: bool = False,
+    smoothness: float | None = None,
+    reach: float | None = None,
 ) -> FTRLPlan:
     """Return DP-FTRL with the best regulariser and, unless `batch` is given, the best batches.
 
     `noise` is "toeplitz" (streams, and is within 0.5% of the exact), "toeplitz-exact" (drawn in advance, for up to two
     million batches) or "tree" (as first published). `max_switches` is a hard cap. `linear` is for linear losses that do
     not react to decisions, whose bound is far lower.
+
+    `smoothness` bounds the second derivatives of losses that do not react: the plan is a `SmoothFTRLPlan` then, with a
+    far lower bound against `domain`, and decisions that may leave it (`plan.domain` is a larger ball). `reach` is how
+    far from the centre they may go; the nearer that is to the radius of `domain`, the more it costs.
 
     >>> from reticent.domains import Ball
     >>> plan = plan_ftrl(Ball(10), 100_000, 1.0, 1.0, 1e-6)
@@ -388,14 +572,31 @@ def plan_ftrl(
     if max_switches is not None:
         # The fewest rounds per batch with so many full batches at most: a change after the last round counts as one.
         least = T // (integer("max_switches", max_switches, least=0) + 1) + 1
-    unit = (2 * G if neighbors == "replace" else G) / most
+    if noise == "toeplitz" and batch is None:
+        least = max(least, -(-T // _MOST_BATCHES))
+    change = 2 * G if neighbors == "replace" else G
     # Buffers are within 0.5% of the square root, which has no fit to wait for.
     law: Noise = Tree(True) if noise == "tree" else SquareRoot()
     topped = linear and noise == "tree"
+    if reach is not None and smoothness is None:
+        raise ValueError(f"reach is for plans with smoothness, got {reach!r} without; decisions stay in the domain")
+    if smoothness is not None:
+        smoothness = positive("smoothness", smoothness)
+        check_flat(domain)
+        if linear:
+            raise ValueError(f"smoothness must be left out where linear=True, got {smoothness!r}")
 
     def size(b: int, law: Noise) -> tuple[float, LeaderRegret]:
-        sigma = unit * law.sensitivity(max(T // b, 1))
+        n = max(T // b, 1)
+        mu = max(Rounding.of(domain, T, n).narrowed(most), 1e-6 * most)  # what is too rough is very expensive
+        sigma = change / mu * law.sensitivity(n, n if topped else 0)
         return sigma, LeaderRegret.of(domain, T, G, batch=b, noise=law, sigma=sigma, topped=topped)
+
+    def best(regret: LeaderRegret) -> tuple[float, float]:
+        if smoothness is None:
+            return regret.best(linear)
+        lam = regret.best_smooth(smoothness)
+        return lam, regret.smooth(lam, smoothness)
 
     if batch is not None:
         b = integer("batch", batch, least=1)
@@ -406,25 +607,58 @@ def plan_ftrl(
     else:
         # The sensitivity of a tree jumps where its levels do: there are better batches just before.
         levels = [T // 2**k + 1 for k in range(T.bit_length())] if noise == "tree" else []
-        b = _best_batch(lambda b: size(b, law)[1].best(linear)[1], least, T, levels)
+        b = _best_batch(lambda b: best(size(b, law)[1])[1], least, T, levels)
+    machine_mu(target, domain, max(T // b, 1))  # refuses what rounding makes impossible
     fit = fit_buffers(T // b) if noise == "toeplitz" else ((), ())
     sigma, regret = size(b, Buffers(*fit) if noise == "toeplitz" else law)
-    lam, _ = regret.best(linear)
-    return FTRLPlan(
-        domain,
-        T,
-        G,
-        lam=lam,
-        sigma=sigma,
-        batch=b,
-        noise=noise,
-        linear=linear,
-        weights=fit[0],
-        decays=fit[1],
-        epsilon=epsilon,
-        delta=delta,
-        neighbors=neighbors,
-    )
+    lam, _ = best(regret)
+    parts: dict[str, Any] = {"lam": lam, "sigma": sigma, "batch": b, "noise": noise, "weights": fit[0]}
+    parts |= {"decays": fit[1], "epsilon": epsilon, "delta": delta, "neighbors": neighbors}
+    if smoothness is None:
+        return FTRLPlan(domain, T, G, linear=linear, **parts)
+    return _within_reach(domain, T, G, smoothness, reach, regret, parts)
+
+
+def _within_reach(
+    domain: Domain,
+    horizon: int,
+    lipschitz: float,
+    smoothness: float,
+    reach: float | None,
+    regret: LeaderRegret,
+    parts: dict[str, Any],
+) -> SmoothFTRLPlan:
+    """Return the plan for smooth losses with a ball that decisions do not leave, of radius `reach` if that is given."""
+    b, d = parts["batch"], domain.dim
+    n = horizon // b
+    # A standard normal vector is longer than sqrt(d) + t with a chance of exp(-t^2/2) at most.
+    longest = regret.level * (math.sqrt(d) + math.sqrt(2 * math.log(max(n, 1) / _ASTRAY)))
+
+    def plan(lam: float, radius: float, pull: float) -> SmoothFTRLPlan:
+        ball, more = Ball(d, radius, domain.center), {**parts, "lam": lam}
+        size = (ball, horizon, lipschitz)
+        return SmoothFTRLPlan(*size, body=domain, smoothness=smoothness, pull=pull, **more)
+
+    free = max(domain.radius, (_full(n * b, lipschitz) + longest) / parts["lam"] * (1 + 1e-12))
+    if reach is None or free <= positive("reach", reach):
+        return plan(parts["lam"], free, 0.0)
+
+    def pull(lam: float) -> float:
+        """What keeps decisions within reach if noise is no longer than that."""
+        left = reach - domain.radius - 2 * longest / lam * (1 + 1e-12)
+        return _full(1, lipschitz) / left * (1 + 1e-12) if left > 0 else math.inf
+
+    worst = 1e6 * lipschitz * (domain.radius + reach) * horizon
+
+    def price(lam: float) -> float:
+        if pull(lam) >= lam / b:
+            return worst
+        return min(regret.smooth(lam, smoothness + pull(lam), b * pull(lam)), worst)
+
+    lam = least_at(price, parts["lam"] / 10, parts["lam"] * 1e4)
+    if price(lam) == worst:
+        raise ValueError(f"reach must be greater than the radius {domain.radius:g} of the domain, got {reach!r}")
+    return plan(lam, reach, pull(lam))
 
 
 def plan_agarwal_singh(
@@ -445,9 +679,9 @@ def plan_agarwal_singh(
     """
     check_body(domain)
     target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
-    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
+    T, G, most = target.horizon, target.lipschitz, machine_mu(target, domain, target.horizon)
     law = Tree(False)
-    sigma = (2 * G if neighbors == "replace" else G) / most * law.sensitivity(T)
+    sigma = (2 * G if neighbors == "replace" else G) / most * law.sensitivity(T, T)
     regret = LeaderRegret.of(domain, T, G, batch=1, noise=law, sigma=sigma, topped=True)
     lam = regret.best_linear()
     return TreeLeaderPlan(domain, T, G, lam=lam, sigma=sigma, epsilon=epsilon, delta=delta, neighbors=neighbors)
@@ -478,6 +712,27 @@ def _ftrl(noise: str, linear: bool, goal: Goal) -> FTRLPlan:
     return plan_ftrl(*goal.target, noise=noise, max_switches=cap, neighbors=near, linear=linear)
 
 
+def _smooth(goal: Goal) -> FTRLPlan:
+    cap, near = goal.max_switches, goal.neighbors
+    return plan_ftrl(*goal.target, max_switches=cap, neighbors=near, smoothness=_bend(goal))
+
+
+def _bend(goal: Goal) -> float:
+    """Return a smoothness of every loss that is no steeper than the goal's Lipschitz constant everywhere."""
+    loss, G = goal.loss, goal.lipschitz
+    if isinstance(loss, Linear):
+        raise NotApplicable("linear losses have a plan of their own")
+    if not isinstance(loss, _SMOOTH):
+        raise NotApplicable("needs smooth losses with slopes that are bounded everywhere")
+    if goal.smoothness:
+        return goal.smoothness
+    if isinstance(loss, Logistic):
+        return G**2 / 4  # rows no longer than G, and a profile of second derivative 1/4
+    if isinstance(loss, Huber):
+        return (G / loss.width) ** 2  # rows no longer than G/width, and a profile of second derivative 1
+    raise NotApplicable("needs a smoothness bound")
+
+
 def _agarwal_singh(goal: Goal) -> TreeLeaderPlan:
     if not isinstance(goal.loss, Linear):
         raise NotApplicable("takes linear losses only")
@@ -488,5 +743,6 @@ SYSTEMS = (
     System(_names.DP_FTRL, partial(_ftrl, "toeplitz", False), private=True, lazy=True),
     System(_names.DP_FTRL_LINEAR, partial(_ftrl, "toeplitz", True), private=True, lazy=True),
     System(_names.DP_FTRL_TREE, partial(_ftrl, "tree", False), private=True, lazy=True),
+    System(_names.DP_FTRL_SMOOTH, _smooth, private=True, lazy=True),
     System(TreeLeaderPlan.system, _agarwal_singh, private=True),
 )

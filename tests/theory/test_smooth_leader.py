@@ -1,0 +1,155 @@
+"""Correlated noise in second order (docs/theory, R9): mean regret of one-dimensional runs against the bound.
+
+Nothing of the library: the algorithm and the losses are written out, many noises side by side.
+"""
+
+import numpy as np
+import prefix_matrices as matrices
+import pytest
+
+DEVIATIONS = 5.0  # of the mean over noises: a chance below 1e-6 each
+DRAWS = 2000
+
+
+def huber(x, y, beta, G):
+    """The loss of smoothness beta and slope at most G around y."""
+    away = np.abs(x - y)
+    near = np.minimum(away, G / beta)
+    return beta * near * (away - near / 2)
+
+
+def slope(x, y, beta, G):
+    return np.clip(beta * (x - y), -G, G)
+
+
+def noise_matrix(kind, n):
+    """The noise on the sums of n batches as a matrix times independent noise."""
+    return {
+        "independent": lambda: np.eye(n),
+        "constant": lambda: np.ones((n, 1)),
+        "walk": lambda: matrices.sums(n),
+        "root": lambda: matrices.root(n),
+        "tree": lambda: matrices.tree(n, True),
+        "alternating": lambda: np.where(np.arange(n) % 2, 1.0, -1.0)[:, None],
+    }[kind]()
+
+
+def play(targets, lam, sigma, batch, kind, beta, G, rng, draws=DRAWS, react=False, pull=0.0, R=0.0):
+    """Return the losses' data, the sum of what every noise suffers, and the parts of the bound, for one start at 0."""
+    T = len(targets)
+    n = T // batch
+    rows = sigma * noise_matrix(kind, max(n, 1))
+    zeta = np.vstack([np.zeros(draws), rows @ rng.standard_normal((rows.shape[1], draws))])
+    total, suffered, seen = np.zeros(draws), np.zeros(draws), []
+    x = np.zeros(draws)
+    for t, y in enumerate(targets):
+        # A loss that reacts is linear, with the slope that hurts; its data is that slope.
+        g = np.where(x > 0, G, -G) if react else slope(x, y, beta, G)
+        suffered += g * x if react else huber(x, y, beta, G)
+        seen.append(g if react else y)
+        total = total + g + pull * np.sign(x) * np.maximum(np.abs(x) - R, 0.0)
+        if (t + 1) % batch == 0:
+            x = -(total + zeta[(t + 1) // batch]) / lam
+    variances = np.concatenate([[0.0], (rows**2).sum(axis=1)])
+    lengths = np.full(-(-T // batch), batch)
+    lengths[-1] = T - batch * (len(lengths) - 1)
+    power = float((lengths * variances[: len(lengths)]).sum())
+    plain = float((lengths**2).sum()) * G**2 / (2 * lam) / (1 - batch * pull / lam)
+    return suffered, plain, (beta + pull) * power / (2 * lam**2), seen
+
+
+def share(targets, R, lam, sigma, batch, kind, beta, G, rng, with_noise=True, pull=0.0):
+    """Return mean regret, less five deviations, as a share of the bound: above 1 the bound is violated."""
+    suffered, plain, noisy, _ = play(targets, lam, sigma, batch, kind, beta, G, rng, pull=pull, R=R)
+    grid = np.linspace(-R, R, 401)
+    best = huber(grid[:, None], targets, beta, G).sum(axis=1).min()
+    mean, error = suffered.mean() - best, suffered.std() / np.sqrt(suffered.size)
+    return (mean - DEVIATIONS * error) / (lam * R**2 / 2 + plain + (noisy if with_noise else 0.0))
+
+
+KINDS = ("independent", "constant", "walk", "root", "tree", "alternating")
+
+
+def streams(T, R, rng):
+    """Targets that hurt: at one end, at both in turn, from one end to the other, random, at 0, and far off (linear)."""
+    yield np.full(T, R)
+    yield np.where(np.arange(T) % 2, R, -R)
+    yield np.where(np.arange(T) < T // 2, R, -R)
+    yield rng.uniform(-2 * R, 2 * R, T)
+    yield np.zeros(T)
+    yield np.full(T, 1e6)
+    yield np.where(rng.random(T) < 0.5, 1e6, -1e6)
+
+
+def search(count, with_noise, seed, pulled=False):
+    """Return the largest share of the bound over random parameters, all kinds of noise and all streams."""
+    rng = np.random.default_rng(seed)
+    worst = -np.inf
+    for _ in range(count):
+        T, R, G = int(rng.integers(2, 201)), 10 ** rng.uniform(-2, 1), 10 ** rng.uniform(-1, 1)
+        batch = int(rng.choice([1, 1, 2, 5, 17]))
+        lam = np.sqrt(T * batch) * G / R * 10 ** rng.uniform(-1, 2)
+        sigma, beta = lam * R * 10 ** rng.uniform(-1, 1), lam / T * 10 ** rng.uniform(-2, 1.5)
+        kind = rng.choice(KINDS)
+        pull = lam / batch * 10 ** rng.uniform(-3, -0.1) if pulled else 0.0
+        for targets in streams(T, R, rng):
+            worst = max(worst, share(targets, R, lam, sigma, batch, kind, beta, G, rng, with_noise, pull))
+    return worst
+
+
+def test_no_run_of_a_search_exceeds_the_bound():
+    assert 0.5 < search(40, True, 1) <= 1.0
+
+
+def test_without_the_term_of_the_noise_the_bound_is_violated():
+    assert search(40, False, 1) > 1.5
+
+
+def test_pulled_back_runs_stay_below_theirs_and_not_without_the_term_of_the_noise():
+    assert 0.2 < search(40, True, 6, pulled=True) <= 1.0
+    assert search(40, False, 6, pulled=True) > 1.5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("batch", [1, 5])
+def test_losses_made_against_the_bound_come_near_it_and_no_further(kind, batch):
+    """All targets at the start, little curvature in all: noise is what costs, and feedback does not take it away."""
+    T, lam, beta = 200, 1e6, 1.0
+    rows = noise_matrix(kind, T // batch)
+    sigma = lam / np.sqrt((rows**2).sum(axis=1).mean())
+    rng = np.random.default_rng(2)
+    found = share(np.zeros(T), 1e-3, lam, sigma, batch, kind, beta, 30.0, rng)
+    assert 0.7 < found <= 1.0
+    assert share(np.zeros(T), 1e-3, lam, sigma, batch, kind, beta, 30.0, rng, with_noise=False) > 10
+
+
+def test_linear_losses_pay_nothing_for_noise_and_reacting_ones_do():
+    """With smoothness 0 the bound has no noise in it: true for losses that are fixed, false for those that react."""
+    T, R, G, lam, sigma = 100, 1.0, 1.0, 10.0, 100.0
+    rng = np.random.default_rng(3)
+    bound = lam * R**2 / 2 + T * G**2 / (2 * lam)
+    signs = np.where(rng.random(T) < 0.5, 1e9, -1e9)
+    suffered, _, _, _ = play(signs, lam, sigma, 1, "root", 1e-6, G, rng, draws=100_000)
+    best = huber(np.array([[-R], [R]]), signs, 1e-6, G).sum(axis=1).min()
+    error = suffered.std() / np.sqrt(suffered.size)
+    assert suffered.mean() - best - DEVIATIONS * error <= bound
+    suffered, _, _, slopes = play(signs, lam, sigma, 1, "root", 1e-6, G, rng, react=True)
+    regret = suffered + R * np.abs(np.sum(slopes, axis=0))
+    assert regret.mean() - DEVIATIONS * regret.std() / np.sqrt(regret.size) > 3 * bound
+
+
+def test_gradients_of_smooth_functions_are_bounded_by_what_is_left():
+    """L(x) - L(u) <= L'(x)(x - u) - (L'(x) - L'(u))^2/(2B), also for sums; half the smoothness is not enough."""
+    rng = np.random.default_rng(4)
+    violated = False
+    for _ in range(200):
+        beta, G, count = 10 ** rng.uniform(-1, 1), 10 ** rng.uniform(-1, 1), int(rng.integers(1, 6))
+        y = rng.uniform(-2, 2, count)
+        x, u = rng.uniform(-3, 3, (2, 500, 1))
+        values = [huber(at, y, beta, G).sum(axis=1) for at in (x, u)]
+        slopes = [slope(at, y, beta, G).sum(axis=1) for at in (x, u)]
+        left = values[0] - values[1] - slopes[0] * (x - u)[:, 0]
+        square = (slopes[0] - slopes[1]) ** 2 / (2 * count * beta)
+        assert (left <= -square + 1e-9 * (1 + np.abs(left))).all()
+        violated |= bool((left > -2 * square + 1e-9 * (1 + np.abs(left))).any())
+    assert violated
