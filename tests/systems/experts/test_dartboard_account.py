@@ -150,7 +150,7 @@ def test_account_counts_what_could_have_happened():
     plan = PrivateDartboardPlan(Experts(4), 1000, 1.0, beta=0.05, p=0.1, batch=10, budget=20)
     spent = [plan.account(rounds).epsilon(1e-6) for rounds in (0, 9, 10, 100, 200, 1000)]
     assert spent[0] == spent[1] == 0
-    assert 0 < spent[2] < spent[3] < spent[4] == spent[5]
+    assert 0 < spent[2] < spent[3] < spent[4] < spent[5] < spent[4] * (1 + 1e-8)  # but for the rounding of coins
     silent = PrivateDartboardPlan(Experts(4), 1000, 1.0, beta=0.05, p=0.1, budget=0)
     assert silent.account().epsilon(1e-6) == 0
 

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.optimize import minimize
 
 import reticent as rt
-from reticent.systems._kernels import nearest
+from reticent.systems._nearest import nearest
 from reticent.systems._steps import LINEAR, CompiledLoss
 from reticent.systems.approximate_leader._approximate_leader import (
     ApproximateLeader,
@@ -159,7 +159,7 @@ def test_the_noise_of_the_tree_and_what_its_exact_covariance_reveals(T):
     d, sigma, H = 3, 2.0, 4.0
     body = rt.Ball(d, radius=1e9).body
     after, rng = np.empty((T, d)), np.random.default_rng(9)
-    rows, state = np.zeros((T, d)), (np.zeros(d), np.zeros(d), np.zeros((64, d)), np.zeros(d))
+    rows, state = np.zeros((T, d)), (np.zeros((2, d)), np.zeros((2, d)), np.zeros((64, d)), np.zeros(d))
     follow(rng, body, LINEAR, 0.0, rows, np.zeros(T), 0.0, H, sigma, 0, *state, after)
     noise = -after * H * np.arange(1, T + 1)[:, None]
     B = nodes(T)

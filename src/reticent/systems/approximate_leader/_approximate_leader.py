@@ -18,12 +18,12 @@ from reticent.losses import Custom, GeneralisedLinear, Loss
 from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._events import gaussian_events
 from reticent.systems._bounds import finite, least_at, mean_length
-from reticent.systems._checks import check_body, check_firm, check_target
+from reticent.systems._checks import check_body, check_firm, check_target, machine_mu
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
-from reticent.systems._steps import StepWalk
+from reticent.systems._steps import NoisyWalk
 
 _DIGITS = 14  # leading binary digits of a round that are told apart in sums: rounds it upwards by 2^-13 at most
 
@@ -81,7 +81,8 @@ class ApproximateLeaderPlan(SystemPlan):
         length = mean_length(self.domain.chart_dim) * self.noise * np.sqrt(digits)
         rounds = G**2 / (2 * curved) + G * np.minimum(length / curved, D)
         first = G**2 / (2 * self.curvature)
-        return self.added * T * self.domain.radius**2 / 2 + first + float((count * rounds).sum())
+        added = self.added * T * self.domain.radius**2 / 2
+        return added + first + float((count * rounds).sum()) + self.grid_regret
 
     def check_loss(self, loss: Loss) -> None:
         """Refuse losses that cannot be as strongly convex as the plan says."""
@@ -107,7 +108,8 @@ class ApproximateLeaderPlan(SystemPlan):
 
     def dp_event(self) -> Any:
         """Return the Gaussian event of the whole run."""
-        return gaussian_events([(finite(self.system, self.mu(self.horizon)), 1)])
+        mu = finite(self.system, self.mu(self.horizon))
+        return gaussian_events([(self.rounding(self.horizon).widened(mu), 1)])
 
 
 def plan_approximate_leader(
@@ -132,7 +134,7 @@ def plan_approximate_leader(
     """
     check_body(domain)
     target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
-    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
+    T, G, most = target.horizon, target.lipschitz, machine_mu(target, domain, target.horizon)
     h = 0.0 if strong_convexity is None else positive("strong_convexity", strong_convexity, zero=True)
     R = domain.radius
     shell = ApproximateLeaderPlan(domain, T, G, added=G / R, noise=1.0, strong_convexity=h, neighbors=neighbors)
@@ -172,7 +174,7 @@ def past_rounds(n: int) -> tuple[Array, Array, Array]:
 
 
 def _leader(goal: Goal) -> ApproximateLeaderPlan:
-    return plan_approximate_leader(*goal.target, neighbors=goal.neighbors)
+    return plan_approximate_leader(*goal.target, strong_convexity=goal.strong_convexity, neighbors=goal.neighbors)
 
 
 SYSTEMS = (System(ApproximateLeaderPlan.system, _leader, private=True),)
@@ -211,14 +213,20 @@ class ApproximateLeader(SystemLearner):
 
 
 @saved("walk of the approximate leader")
-class _Leader(StepWalk):
+class _Leader(NoisyWalk):
     """Sums of gradients and noise apart are as secret as the data; only together they are released."""
 
     def __init__(self, plan: ApproximateLeaderPlan, loss: Loss, rng: np.random.Generator) -> None:
         super().__init__(plan.domain, loss)
         self.strong, self.added, self.noise, self.rng = plan.strong_convexity, plan.added, plan.noise, rng
-        self.total, self.visited = np.zeros_like(self.u), np.zeros_like(self.u)
+        self.total, self.visited = np.zeros((2, self.u.size)), np.zeros((2, self.u.size))  # in twice the precision
         self.sums = np.zeros((_LEVELS, self.u.size))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state; those of older versions have sums in single precision only."""
+        vars(self).update(state)
+        if self.total.ndim == 1:
+            self.total, self.visited = (np.stack([part, np.zeros_like(part)]) for part in (self.total, self.visited))
 
     def _play(self, code: int, vectors: Array, offsets: Array, after: Array) -> None:
         from reticent.systems.approximate_leader._kernel import follow  # numba loads on first use

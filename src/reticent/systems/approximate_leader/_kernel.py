@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from reticent._core._exact import add_exactly
+from reticent._core._fine import standard_normal
 from reticent._core._kernel import kernel
-from reticent.systems._kernels import nearest, slope_of_row
+from reticent.systems._kernels import slope_of_row
+from reticent.systems._nearest import lead
 
 
 @kernel
 def follow(rng, body, code, parameter, vectors, offsets, strong, added, noise, done, total, visited, sums, u, after):
     """Take in rounds: sum gradients at u, and go to the least of the noisy lower bounds after each.
 
-    `done` rounds are in already; `total` is the sum of gradients, `visited` that of decisions, and `sums[h]` the noise
+    `done` rounds are in already; `total` is the sum of gradients, `visited` that of decisions, both in twice
+    the precision, and `sums[h]` the noise
     on the last prefix whose length has h zeros at its end in binary. All are changed in place.
     """
     n, d = vectors.shape
+    shift = np.empty(d)
     for i in range(n):
         s = slope_of_row(code, parameter, vectors, offsets, i, u)
         t = done + i + 1
@@ -27,10 +34,10 @@ def follow(rng, body, code, parameter, vectors, offsets, strong, added, noise, d
             rest >>= 1
             above += 1
         for j in range(d):
-            total[j] += s * vectors[i, j]
-            visited[j] += u[j]
-            fresh = noise * rng.standard_normal()
+            add_exactly(total[0], total[1], j, s * vectors[i, j])
+            add_exactly(visited[0], visited[1], j, u[j])
+            fresh = noise * standard_normal(rng)
             sums[h, j] = fresh + (sums[above, j] if rest > 0 else 0.0)
-            u[j] = (strong * visited[j] - total[j] - sums[h, j]) / ((strong + added) * t)
-        nearest(body, u, u)
+            shift[j] = sums[h, j] - strong * visited[0, j]
+        lead(body, total[0], total[1], shift, (strong + added) * t, u)
         after[i] = u

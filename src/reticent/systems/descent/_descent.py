@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, overload
 
 import numpy as np
 
@@ -14,12 +14,13 @@ from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.losses import Loss
 from reticent.systems._bounds import block_squares
-from reticent.systems._checks import check_body, check_firm
+from reticent.systems._checks import check_body, check_firm, check_neighbors
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
 from reticent.systems._steps import StepWalk
+from reticent.systems.gate import NoisyDescentPlan, plan_noisy_descent
 
 
 @saved("plan of gradient descent")
@@ -36,7 +37,7 @@ class DescentPlan(SystemPlan):
     """
 
     system: ClassVar[str] = _names.DESCENT
-    reference: ClassVar[str] = "Zinkevich 2003; in blocks Merhav et al. 2002, Anava et al. 2015"
+    reference: ClassVar[str] = "Zinkevich 2003; in blocks as in Merhav et al. 2002"
 
     step: float
     batch: int = 1
@@ -84,18 +85,62 @@ class LeaderPlan(SystemPlan):
         return self.lam * self.domain.radius**2 / 2 + self.horizon * self.lipschitz**2 / (2 * self.lam)
 
 
-def plan_descent(domain: Domain, horizon: int, lipschitz: float, *, max_switches: int | None = None) -> DescentPlan:
+@overload
+def plan_descent(domain: Domain, horizon: int, lipschitz: float, *, max_switches: int | None = None) -> DescentPlan: ...
+
+
+@overload
+def plan_descent(
+    domain: Domain,
+    horizon: int | None,
+    lipschitz: float,
+    *,
+    epsilon: float,
+    delta: float,
+    max_switches: int | None = None,
+    neighbors: str = "replace",
+) -> NoisyDescentPlan: ...
+
+
+def plan_descent(
+    domain: Domain,
+    horizon: int | None,
+    lipschitz: float,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    max_switches: int | None = None,
+    neighbors: str = "replace",
+) -> DescentPlan | NoisyDescentPlan:
     """Return online gradient descent with the best step, in blocks if `max_switches` asks for it.
 
     Blocks are as short as the number of switches allows. It is a hard cap, and the guarantee holds for losses that
     react to decisions: G R sqrt(T b) with blocks of b rounds.
 
+    With `epsilon` and `delta` it is private: the plan is that of `plan_noisy_descent`, which can do without a horizon.
+
     >>> from reticent.domains import Ball
     >>> plan = plan_descent(Ball(3), 10_000, 1.0, max_switches=100)
     >>> plan.batch, plan.max_switches
     (100, 100)
+    >>> plan_descent(Ball(10), 10**6, 1.0, epsilon=1.0, delta=1e-6).system
+    'noisy descent'
     """
+    if epsilon is not None or delta is not None:
+        if epsilon is None or delta is None:
+            raise ValueError(
+                f"epsilon and delta go together, got epsilon={epsilon!r} and delta={delta!r}; give both, or neither "
+                "for descent without privacy"
+            )
+        return plan_noisy_descent(
+            domain, horizon, lipschitz, epsilon, delta, max_switches=max_switches, neighbors=neighbors
+        )
     check_body(domain)
+    check_neighbors(neighbors)
+    if horizon is None:
+        raise ValueError(
+            "horizon must be given for descent without privacy, got None; with epsilon and delta it can be left open"
+        )
     T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
     batch = 1
     if max_switches is not None:
@@ -134,7 +179,7 @@ class OnlineGradientDescent(SystemLearner):
     Algorithm: x_{k+1} = nearest(x_k - step * sum of the gradients, at x_k, of the rounds of block k).
     Theorem: regret <= R^2/(2 step) + step G^2 (sum of squared block lengths)/2, for losses that may react to decisions
     (docs/theory, R1). Assumes convex Lipschitz losses; neither smooth nor linear ones are needed. Not private.
-    References: Zinkevich 2003; blocks: Merhav, Ordentlich, Seroussi and Weinberger 2002; Anava, Hazan and Mannor 2015.
+    References: Zinkevich 2003; blocks as in Merhav, Ordentlich, Seroussi and Weinberger 2002, over experts.
 
     >>> import reticent as rt
     >>> plan = rt.planning.plan_descent(rt.Interval(-1.0, 1.0), 100, 1.0, max_switches=10)

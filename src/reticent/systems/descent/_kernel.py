@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from reticent._core._kernel import kernel
-from reticent.systems._kernels import nearest, slope_of_row
+from reticent.systems._kernels import slope_of_row
+from reticent.systems._nearest import nearest
 
 
 @kernel

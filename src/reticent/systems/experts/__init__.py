@@ -1,5 +1,6 @@
 """Systems over a finite set of experts: Hedge, dartboards (private or not), and perturbed leaders."""
 
+from reticent.systems.experts._budget import RESTARTING, RestartingLeader, RestartingLeaderPlan, plan_restarting_leader
 from reticent.systems.experts._dartboard import (
     DARTBOARD,
     PRIVATE,
@@ -8,6 +9,7 @@ from reticent.systems.experts._dartboard import (
     plan_dartboard,
     plan_private_dartboard,
 )
+from reticent.systems.experts._doubling import DoublingExperts, DoublingPlan, plan_doubling
 from reticent.systems.experts._hedge import HEDGES, HedgePlan, LimitedSwitchingPlan, plan_hedge, plan_limited_switching
 from reticent.systems.experts._leaders import (
     LEADERS,
@@ -27,12 +29,17 @@ from reticent.systems.experts._learner import (
     PrivateDartboard,
     ShrinkingDartboard,
 )
+from reticent.systems.experts._sampled import DRAWN, DrawnLeader, DrawnLeaderPlan, plan_drawn_leader
 
-SYSTEMS = (PRIVATE, DARTBOARD, *LEADERS, *HEDGES)
+SYSTEMS = (PRIVATE, DRAWN, DARTBOARD, *LEADERS, *HEDGES, RESTARTING)
 
 __all__ = [
     "SYSTEMS",
     "DartboardPlan",
+    "DoublingExperts",
+    "DoublingPlan",
+    "DrawnLeader",
+    "DrawnLeaderPlan",
     "ExpertsLazyLeader",
     "ExpertsLazyLeaderPlan",
     "HedgePlan",
@@ -45,12 +52,17 @@ __all__ = [
     "PerturbedPlan",
     "PrivateDartboard",
     "PrivateDartboardPlan",
+    "RestartingLeader",
+    "RestartingLeaderPlan",
     "ShrinkingDartboard",
     "plan_dartboard",
+    "plan_doubling",
+    "plan_drawn_leader",
     "plan_experts_lazy_leader",
     "plan_hedge",
     "plan_lazy_leader_star",
     "plan_limited_switching",
     "plan_perturbed_leader",
     "plan_private_dartboard",
+    "plan_restarting_leader",
 ]

@@ -12,7 +12,7 @@ import scipy
 from reticent._core import _names
 from reticent._core._check import Array, integer, positive, real
 from reticent._core._tags import saved
-from reticent.domains import Domain
+from reticent.domains import Domain, Experts
 from reticent.privacy._account import Statement, SystemAccount
 from reticent.privacy._coins import NO_LOSS, Coin
 from reticent.privacy._compose import Bound, Term
@@ -21,6 +21,7 @@ from reticent.privacy._losses import gdp_of_bounded_range
 from reticent.systems._bounds import block_squares
 from reticent.systems._checks import check_target
 from reticent.systems._goal import Goal, System
+from reticent.systems._grid import Rounding
 from reticent.systems.experts._hedge import ExpertsPlan, best_beta, check_experts, largest, weights_regret
 
 
@@ -160,6 +161,7 @@ class PrivateDartboardPlan(ExpertsPlan):
 
     system: ClassVar[str] = _names.PRIVATE_DARTBOARD
     reference: ClassVar[str] = "Asi, Feldman, Koren and Talwar 2023"
+    tosses: ClassVar[bool] = True
 
     beta: float
     p: float
@@ -219,7 +221,7 @@ class PrivateDartboardPlan(ExpertsPlan):
         if not self.coins or not draws:
             return gaussian_events([])
         mu = math.hypot(gdp_of_bounded_range(self.beta * self.change) * math.sqrt(draws), gdp(self.coin))
-        return gaussian_events([(mu, 1)])
+        return gaussian_events([(self.rounding(self.horizon).widened(mu), 1)])
 
 
 def certificates(coin: Coin, rho: float, draws: int, tossed: bool = True) -> tuple[Statement, ...]:
@@ -264,6 +266,7 @@ class _Search:
     def __init__(self, n: int, horizon: int, epsilon: float, delta: float, change: float, cap: int | None) -> None:
         self.n, self.horizon, self.epsilon, self.delta, self.change = n, horizon, epsilon, delta, change
         self.cap = horizon if cap is None else cap
+        self.rounding = Rounding.of(Experts(n), horizon, horizon, coins=horizon)
         self.batch: int | None = None
 
     def at(self, point: Array, halvings: int = _COARSE) -> _Choice:
@@ -302,7 +305,7 @@ class _Search:
     def _private(self, log_beta: float, p: float, batch: int, margin: float) -> bool:
         beta = math.exp(log_beta)
         _, budget = self._budget(beta, p, batch, margin)
-        proved = certificates(Coin(p, beta), beta * self.change, budget)
+        proved = self.rounding.applied(certificates(Coin(p, beta), beta * self.change, budget))
         return SystemAccount(0, "", proved).delta(self.epsilon) <= self.delta * (1 - 1e-9)
 
     def _log_regret(self, point: Array) -> float:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+from reticent._core._exact import add_exactly
+from reticent._core._fine import arrival_time, standard_exponential
 from reticent._core._kernel import kernel
 
 
@@ -30,28 +32,28 @@ def race(rng, beta, sums):
     base = sums[least(sums)]
     best, first = 0, math.inf
     for j in range(sums.size):
-        arrival = math.log(rng.standard_exponential()) + beta * (sums[j] - base)
+        arrival = math.log(arrival_time(rng)) + beta * (sums[j] - base)
         if arrival < first:
             best, first = j, arrival
     return best
 
 
 @kernel
-def dartboard(rng, beta, p, batch, budget, vectors, sums, state, own, after):
+def dartboard(rng, beta, p, batch, budget, vectors, sums, low, state, own, after):
     """Keep the expert with probability (1-p) exp(-beta loss of the batch) after each batch, else draw from the weights.
 
     `state` holds the expert, the rounds of the open batch and the draws made; `own` what the expert lost in it.
-    After `budget` draws the expert stays for good.
+    After `budget` draws the expert stays for good. What rounding has left of `sums` is in `low` (docs/theory, Q12).
     """
     for i in range(len(vectors)):
         if state[2] < budget:
             for j in range(sums.size):
-                sums[j] += vectors[i, j]
+                add_exactly(sums, low, j, vectors[i, j])
             own[0] += vectors[i, state[0]]
             state[1] += 1
             if state[1] == batch:
                 forced = rng.random() < p
-                kept = rng.standard_exponential() >= beta * own[0]
+                kept = standard_exponential(rng) >= beta * own[0]
                 if forced or not kept:
                     state[0] = race(rng, beta, sums)
                     state[2] += 1
@@ -121,3 +123,69 @@ def gridded(side, vectors, grid, noise, expert, after):
             expert = least(grid)
         after[i] = expert
     return expert
+
+
+@kernel
+def share(rng, weights):
+    """Draw j with probability proportional to weights[j], at least 0 each."""
+    total = 0.0
+    for j in range(weights.size):
+        total += weights[j]
+    left = rng.random() * total
+    last = 0
+    for j in range(weights.size):
+        if weights[j] > 0.0:
+            last = j
+            if left < weights[j]:
+                return j
+            left -= weights[j]
+    return last
+
+
+@kernel
+def draw_along(rng, places, points, chances, expert, after):
+    """Keep an expert of law `chances` while these change: after round places[k] they are points[k].
+
+    It stays with probability min(1, new/old) of its own chance, else one is drawn from what others have gained: its law
+    is that of the new chances, and no two such laws can share more. `chances` is left at the last of them.
+    """
+    n, start = chances.size, 0
+    gained = chances.copy()
+    for k in range(places.size):
+        for i in range(start, places[k]):
+            after[i] = expert
+        start = places[k]
+        if rng.random() * chances[expert] >= points[k, expert]:
+            for j in range(n):
+                gained[j] = max(points[k, j] - chances[j], 0.0)
+            expert = share(rng, gained)
+        for j in range(n):
+            chances[j] = points[k, j]
+    for i in range(start, after.size):
+        after[i] = expert
+
+
+@kernel
+def restarting(rng, rate, epoch, changes, budget, vectors, sums, state, after):
+    """Follow the leader of sums less noise; after `changes` changes or `epoch` rounds start from fresh noise.
+
+    `sums` start at minus the noise. `state` holds the expert, the rounds and the changes of the epoch, and the switches
+    of the run; after `budget` switches the expert stays for good.
+    """
+    for i in range(len(vectors)):
+        if state[3] < budget:
+            for j in range(sums.size):
+                sums[j] += vectors[i, j]
+            leader = least(sums)
+            state[1] += 1
+            if leader != state[0]:
+                state[2] += 1
+            if state[1] == epoch or state[2] == changes:
+                for j in range(sums.size):
+                    sums[j] = -rng.standard_exponential() / rate
+                leader = least(sums)
+                state[1], state[2] = 0, 0
+            if leader != state[0]:
+                state[0] = leader
+                state[3] += 1
+        after[i] = state[0]

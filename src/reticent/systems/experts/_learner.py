@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,13 @@ class Dartboard(ExpertsWalk):
         self._start(int(rng.integers(n)))
         self.state = np.array([self.expert, 0, 0])
         self.own = np.zeros(1)
+        self.low = np.zeros(n)  # what rounding has left of the sums
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state; those of older versions have sums in single precision only."""
+        vars(self).update(state)
+        if "low" not in state:
+            self.low = np.zeros(self.n)
 
     @property
     def draws(self) -> int:
@@ -99,6 +106,7 @@ class Dartboard(ExpertsWalk):
             self.budget,
             vectors,
             self.sums,
+            self.low,
             self.state,
             self.own,
             after,

@@ -17,12 +17,12 @@ from reticent.losses import Custom, Loss
 from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._events import gaussian_events
 from reticent.systems._bounds import finite, least_at, mean_length
-from reticent.systems._checks import check_body, check_firm, check_target
+from reticent.systems._checks import check_body, check_firm, check_target, machine_mu
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, NotApplicable, System
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
-from reticent.systems._steps import StepWalk
+from reticent.systems._steps import NoisyWalk
 
 _TABLE = 1024  # terms added one by one; beyond, four terms of Euler and Maclaurin leave less than 1e-13
 
@@ -89,7 +89,7 @@ class ImplicitPlan(SystemPlan):
         """The bound of docs/theory, R3."""
         T, G, R = self.horizon, self.lipschitz, self.domain.radius
         hidden = self.alpha * (T + 1) * R**2 / 2 + G**2 * harmonic(T) / (2 * self.alpha)
-        return hidden + G * self._distances()
+        return hidden + G * self._distances() + self.grid_regret
 
     def _distances(self) -> float:
         """Return a bound on the sum over rounds of the expected distance of decision and iterate."""
@@ -114,7 +114,8 @@ class ImplicitPlan(SystemPlan):
 
     def dp_event(self) -> Any:
         """Return the Gaussian event of the whole run."""
-        return gaussian_events([(finite(self.system, self.mu(self.horizon)), 1)])
+        mu = finite(self.system, self.mu(self.horizon))
+        return gaussian_events([(self.rounding(self.horizon).widened(mu), 1)])
 
 
 def plan_implicit(
@@ -129,7 +130,7 @@ def plan_implicit(
     """
     check_body(domain)
     target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
-    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
+    T, G, most = target.horizon, target.lipschitz, machine_mu(target, domain, target.horizon)
 
     def at(alpha: float) -> ImplicitPlan:
         shell = ImplicitPlan(domain, T, G, alpha=alpha, noise=1.0, neighbors=neighbors)
@@ -207,7 +208,7 @@ class PrivateImplicitDescent(SystemLearner):
 
 
 @saved("walk of implicit descent")
-class _Implicit(StepWalk):
+class _Implicit(NoisyWalk):
     """The iterate `w` is as secret as the data."""
 
     def __init__(self, plan: ImplicitPlan, loss: Loss, rng: np.random.Generator) -> None:

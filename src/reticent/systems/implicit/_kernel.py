@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from reticent._core._fine import standard_normal
 from reticent._core._kernel import kernel
 from reticent.gibbs._phi import dphi, margin
 from reticent.losses._glm import HUBER, LOGISTIC
-from reticent.systems._kernels import nearest
+from reticent.systems._nearest import nearest, to_multiples
 
 _MOST = 200  # steps of the search for the slope; a third of them halve the bracket to nothing
 _FINE = 4e-16  # of the slope at the start: what the search leaves open
@@ -137,6 +138,7 @@ def step_implicitly(rng, body, code, parameter, vectors, offsets, alpha, noise, 
         prox(body, code, parameter, vectors, offsets, i, 1.0 / (alpha * (t + 1.0)), z, x, w)
         deviation = noise * math.pow(min(1.0, knee / (t + 1.0)), 2.0 / 3.0)
         for j in range(d):
-            x[j] = w[j] + deviation * rng.standard_normal()
+            x[j] = w[j] + deviation * standard_normal(rng)
+        to_multiples(body, x)
         nearest(body, x, x)
         after[i] = x

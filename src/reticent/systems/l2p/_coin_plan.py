@@ -10,6 +10,7 @@ from typing import ClassVar
 from reticent._core._check import integer, positive
 from reticent.privacy._coins import Coin
 from reticent.systems._checks import chance, check_body
+from reticent.systems._grid import DRAW
 from reticent.systems._plan import SystemPlan
 from reticent.systems.pcomw._switching import log_tail, overrun
 
@@ -23,6 +24,10 @@ class CoinPlan(SystemPlan):
     """
 
     adversary: ClassVar[str] = "oblivious"
+    work: ClassVar[str] = "draws"
+    near: ClassVar[float] = DRAW
+    cut: ClassVar[bool] = True
+    tosses: ClassVar[bool] = True
 
     beta: float
     p: float

@@ -29,7 +29,7 @@ from reticent.systems._plan import SystemPlan
 from reticent.systems._walk import KeepingCoin, Walk
 from reticent.systems.l2p._coin_plan import CoinPlan
 from reticent.systems.l2p._l2p import exact_measure
-from reticent.systems.l2p._search import Costs, Found, Law, Trials, search
+from reticent.systems.l2p._search import Costs, Flags, Found, Law, Trials, search
 from reticent.systems.pcomw._regret import _mean_distance
 
 # What the search takes for the loss of Renyi composition against that of Gaussian releases; certificates decide.
@@ -75,7 +75,8 @@ class FlatPlan(CoinPlan):
         """The bound of docs/theory, R6: first term, stability by Hoeffding's inequality, and the budget."""
         G, D = self.lipschitz, self.domain.diameter
         stability = self.beta * G**2 * D**2 * self.squares / 8
-        return flat_first(self.domain, self.beta, G * self.horizon) + stability + G * D * self.exhausted
+        first = flat_first(self.domain, self.beta, G * self.horizon)
+        return first + stability + G * D * self.exhausted + self.grid_regret
 
     def statements(self, rounds: int) -> tuple[Statement, ...]:
         """Return the certificate of docs/theory, R6, by Renyi divergences and by Gaussian releases."""
@@ -95,7 +96,10 @@ class FlatPlan(CoinPlan):
         distributions, and a quarter by Renyi divergences.
         """
         draws = self._changes(self.horizon)
-        return gaussian_events([(gdp_of_bounded_range(self.draw_range), draws), (gdp(self._coin()), min(draws, 1))])
+        if not draws:
+            return gaussian_events([])
+        mu = self.rounding(self.horizon).widened(gdp_of_bounded_range(self.draw_range) * math.sqrt(draws))
+        return gaussian_events([(mu / math.sqrt(draws), draws), (gdp(self._coin()), 1)])
 
 
 def flat_first(domain: Domain, beta: float, steep: float) -> float:
@@ -161,7 +165,7 @@ class _Costs(Costs):
     @property
     def strengths(self) -> tuple[float, float]:
         most = 2 * self.most / (self.change * self.wide)
-        return most / (40 * math.sqrt(self.T)), most
+        return most / (40 * math.sqrt(self.T)) / self.weaker, most
 
     def law(self, at: Trials, strength: Array) -> Law:
         return Law(2 * strength * at.batch, 2 * strength, _RENYI * strength * self.change * self.wide / 2)
@@ -171,9 +175,31 @@ class _Costs(Costs):
         first = np.array([flat_first(self.domain, float(beta), steep) for beta in strength])
         return first + strength * at.batch * self.wide**2 * self.T / 8
 
+    def useful(self, at: Trials, strength: Array) -> Flags:
+        # Where the slope of d (log(beta pull/d) + 1)/beta, the first term, outweighs that of stability; it does so in
+        # one stretch of beta, and what lies before that stretch is no reason to stop.
+        d, steep = self.domain.chart_dim, self.T / self.domain.radius
+        pull = steep * _mean_distance(self.domain, 0.0)
+        if d == 1 and isinstance(self.domain, Ball | Box):
+            pull = 2 * steep * self.domain.radius / math.e
+        stability = at.batch * self.wide**2 * self.T / 8
+        falls = np.log(strength * pull / d) > stability * strength**2 / d
+        goes_on: Flags = falls | (strength <= np.sqrt(d / (2 * stability)))
+        return goes_on
+
+    def limit(self, at: Trials) -> float:
+        """Return the largest strength of one candidate that the cap allows and the measure can use."""
+        low, high = (math.log(end) for end in self.strengths)
+        if self.room(at, np.array([math.exp(high)]))[0]:
+            return math.inf
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.room(at, np.array([math.exp(middle)]))[0] else (low, middle)
+        return math.exp(low)
+
 
 def _plan(costs: _Costs, found: Found, G: float, claim: dict[str, Any]) -> FlatPlan | None:
-    """Return the plan of a candidate: its budget a whole number, and the largest beta that the account allows."""
+    """Return the plan of a candidate: its budget a whole number, and the largest beta that serves and is private."""
     at = Trials.of(found.point[None])
     at = at._replace(batch=np.round(at.batch))  # a logarithm may have lost its last digit
     batch, p = int(at.batch[0]), float(at.p[0])
@@ -182,7 +208,7 @@ def _plan(costs: _Costs, found: Found, G: float, claim: dict[str, Any]) -> FlatP
     budget = min(max(1, math.ceil(float(costs.budget(at, law)[0][0]) - 1e-6)), max(n, 1))
     unit = 1 / (G * costs.domain.radius)
     values: dict[str, Any] = {"p": p, "budget": budget, "batch": batch, "neighbors": claim["neighbors"]}
-    low, high = math.log(found.strength * 0.7 * unit), math.log(found.strength * 1.4 * unit)
+    low, high = math.log(found.strength * 0.7 * unit), math.log(min(found.strength * 1.4, costs.limit(at)) * unit)
     best = None
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

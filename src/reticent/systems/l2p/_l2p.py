@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._coins import Coin
 from reticent.privacy._compose import Bound, Term
 from reticent.privacy._events import gaussian_events, gdp
-from reticent.systems._checks import chance, check_body, check_target
+from reticent.systems._checks import LESS, chance, check_body, check_target
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._learner import SystemLearner
@@ -95,7 +95,8 @@ class LazyToPrivatePlan(CoinPlan):
         """The bound of docs/theory, R6: that of P6 without drift."""
         G = self.lipschitz
         first = first_term(self.domain, self.beta, self.lam, G * self.horizon)
-        return first + self.squares * G**2 / (2 * self.lam) + G * self.domain.diameter * self.exhausted
+        stability = self.squares * G**2 / (2 * self.lam)
+        return first + stability + G * self.domain.diameter * self.exhausted + self.grid_regret
 
     @property
     def shift(self) -> float:
@@ -119,7 +120,9 @@ class LazyToPrivatePlan(CoinPlan):
         """Return Gaussian events of dp_accounting for the draws and for the coin of the changed batch."""
         if not self._changes(self.horizon):
             return gaussian_events([])
-        return gaussian_events([(self.shift, self._draws(self.horizon)), (gdp(self._coin()), 1)])
+        draws = self._draws(self.horizon)
+        mu = self.rounding(self.horizon).widened(self.shift * math.sqrt(draws))
+        return gaussian_events([(mu / math.sqrt(draws), draws), (gdp(self._coin()), 1)])
 
 
 def plan_l2p(
@@ -175,13 +178,14 @@ class _Costs(Costs):
         longest = (self.most * self.T / (min(self.cap, self.T) + 1)) ** 2 / self.domain.chart_dim
         shapes = 0.02, max(1e5, 100 * longest)
         rows = math.ceil(math.log10(shapes[1] / shapes[0])) + 1
-        self._first = FirstTerms(self.domain, self.T, self.strengths, shapes, (12, rows))
+        columns = 12 + round(4 * math.log10(self.weaker))
+        self._first = FirstTerms(self.domain, self.T, self.strengths, shapes, (columns, rows))
         self.shapes = tuple(np.geomspace(1.0, shapes[1] / 10, 6))
 
     @property
     def strengths(self) -> tuple[float, float]:
         step = self.most / self.change
-        return step / (20 * math.sqrt(self.T)), step * 1.01
+        return step / (20 * math.sqrt(self.T)) / self.weaker, step * 1.01
 
     def _beta(self, at: Trials, strength: Array) -> Array:
         beta: Array = np.sqrt(at.shape * self.domain.chart_dim) * strength
@@ -211,10 +215,17 @@ def _plan(costs: _Costs, found: Found, G: float, claim: dict[str, Any]) -> LazyT
         return None  # not even the weakest measure: the horizon is too short for coins
     R = costs.domain.radius
     root = math.sqrt(float(at.shape[0]) * costs.domain.chart_dim)
-    lam = root / step * G / R
     extra = {"refresh": p, "refreshes": int(costs.refreshes(batch, p))} if costs.refreshing and p < 1 else {}
-    values: dict[str, Any] = {"lam": lam, "p": p, "budget": budget, "batch": batch, **extra, **claim}
-    return LazyToPrivatePlan(costs.domain, costs.T, G, beta=lam * (step / G) ** 2, **values)
+    kind = {name: claim[name] for name in ("neighbors", "anchor")}
+    values: dict[str, Any] = {"p": p, "budget": budget, "batch": batch, **extra, **kind}
+    # The search knows nothing of what the arithmetic adds to an account (docs/theory, Q11).
+    for less in LESS:
+        lam = root / ((1 - less) * step) * G / R
+        beta = lam * ((1 - less) * step / G) ** 2
+        plan = LazyToPrivatePlan(costs.domain, costs.T, G, beta=beta, lam=lam, **values)
+        if plan.account().epsilon(costs.delta) <= costs.epsilon:
+            return replace(plan, epsilon=claim["epsilon"], delta=claim["delta"])
+    return None
 
 
 def _propose(goal: Goal) -> LazyToPrivatePlan:

@@ -1,7 +1,8 @@
 """The search for plans whose coins read the decision alone: lazy-to-private, and flat weights (docs/theory, R6).
 
 Lengths are in units of the radius, losses in units of `lipschitz * radius`. For each candidate the strength of its
-measure is the largest that the goal of privacy leaves room for; certificates decide in the end, not these costs.
+measure is the largest that privacy, the cap on switches and the measure itself leave room for: a goal that asks for
+less leaves more room, hence never has a worse answer. Certificates decide in the end, not these costs.
 """
 
 from __future__ import annotations
@@ -13,17 +14,24 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from reticent._core._check import Array
 from reticent.domains import Domain
 from reticent.privacy._losses import largest_mu
 from reticent.systems.pcomw._search import adaptive
 
+Flags = NDArray[np.bool_]
+
 # Halvings of the range of strengths: in the coarse grid, and near a candidate.
 _ROUGH, _FINE = 24, 44
 # Sizes of the first steps in batch, p, margin and shape, by what they shrink, and where they end.
 _SIZES, _SHRINK, _LAST = np.array([0.7, 0.9, 0.7, 0.9]), 0.6, 0.01
 _TURNS = 60
+# With a cap on switches: parts of it that forced switches may take, and margins of the budget, to start from.
+_SHARES, _MARGINS = (0.03, 0.1, 0.25, 0.5, 0.8), (0.5, 2.0, 4.0)
+# The least margin: with a cap it may pay to run out of switches.
+_LEAST_MARGIN = -6.0
 
 
 class Trials(NamedTuple):
@@ -76,6 +84,8 @@ class Costs(ABC):
         self.wide = domain.diameter / domain.radius
         self.cap = math.inf if max_switches is None else float(max_switches)
         self.most = largest_mu(epsilon, delta)
+        # By how much weaker than privacy asks for a measure may have to be so that few switches suffice.
+        self.weaker = 1.0 if max_switches is None else max(1.0, self.most * math.sqrt(horizon) / (max_switches + 1))
 
     @property
     @abstractmethod
@@ -90,6 +100,10 @@ class Costs(ABC):
     def measure(self, at: Trials, strength: Array) -> Array:
         """Return the regret that has nothing to do with switches."""
 
+    def useful(self, at: Trials, strength: Array) -> Flags:
+        """Say whether a stronger measure than this could still have less of that regret."""
+        return np.full(strength.shape, True)
+
     def refreshes(self, batch: Array | float, p: Array | float) -> Array:
         """Return the cap on draws of the other point: their mean number."""
         if not self.refreshing:
@@ -100,15 +114,29 @@ class Costs(ABC):
 
     def budget(self, at: Trials, law: Law) -> tuple[Array, Array]:
         """Return the budget, and the sum over batches of the chance that it was spent before (about)."""
-        n = np.maximum(np.ceil(self.T / at.batch) - 1, 1.0)
-        with np.errstate(divide="ignore"):
-            q = -np.expm1(np.log1p(-at.p) - law.floor)
-        mean, deviation = n * q, np.sqrt(n * q * (1 - q)) + 1e-9
+        n, q, mean, deviation = self._number(at, law)
         budget = np.clip(mean + at.margin * deviation, 1.0, np.minimum(self.cap, n))
         z = (budget - mean) / deviation
         excess = deviation * (np.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * scipy.special.ndtr(-z))
         over = np.where(budget >= n, 0.0, np.minimum(np.maximum(excess, 0.0) / q, n))
         return budget, over
+
+    def _number(self, at: Trials, law: Law) -> tuple[Array, Array, Array, Array]:
+        """Return how many coins there are, how often one says "switch", and mean and deviation of the switches."""
+        n = np.maximum(np.ceil(self.T / at.batch) - 1, 1.0)
+        with np.errstate(divide="ignore"):
+            q = -np.expm1(np.log1p(-at.p) - law.floor)
+        return n, q, n * q, np.sqrt(n * q * (1 - q)) + 1e-9
+
+    def room(self, at: Trials, strength: Array) -> Flags:
+        """Say which strengths the cap on switches allows, and the measure can use."""
+        useful = self.useful(at, strength)
+        if math.isinf(self.cap):
+            return useful
+        n, _, mean, deviation = self._number(at, self.law(at, strength))
+        asked = np.minimum(np.maximum(mean + at.margin * deviation, 1.0), n)
+        allowed: Flags = useful & (asked <= self.cap * (1 + 1e-9))
+        return allowed
 
     def leak(self, at: Trials, strength: Array, budget: Array | None = None) -> Array:
         """Return the delta of each candidate at the epsilon of the goal."""
@@ -118,14 +146,15 @@ class Costs(ABC):
         return np.where(np.isfinite(found), found, 1.0)
 
     def solve(self, at: Trials, turns: int, budget: Array | None = None) -> Array:
-        """Return the largest strength with a delta within that of the goal; the least possible where there is none."""
+        """Return the largest strength within the goal and of use; the least possible where there is none."""
         low, high = (np.full(at.p.shape, math.log(end)) for end in self.strengths)
         for _ in range(turns):
             middle = (low + high) / 2
-            good = self.leak(at, np.exp(middle), budget) <= self.delta * (1 - 1e-7)
+            strength = np.exp(middle)
+            good = (self.leak(at, strength, budget) <= self.delta * (1 - 1e-7)) & self.room(at, strength)
             low, high = np.where(good, middle, low), np.where(good, high, middle)
-        strength: Array = np.exp(low)
-        return strength
+        solved: Array = np.exp(low)
+        return solved
 
     def total(self, points: Array, turns: int) -> tuple[Array, Array]:
         """Return the regret and the strength of each candidate."""
@@ -147,10 +176,20 @@ def search(costs: Costs) -> list[Found]:
         short = batches if forced else np.log(np.unique(np.round(np.geomspace(1, max(1.0, T**0.6), 9))))
         axes = [short, p, np.array([3.0]), shapes]
         points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        if not forced and math.isfinite(costs.cap):
+            points = np.concatenate([points, _sharing(costs, short, shapes)])
         total, _ = costs.total(points, _ROUGH)
         best = _walk(costs, points[int(total.argmin())], forced)
         found += [_walk(costs, whole, forced, fixed=True) for whole in _whole(best.point)]
     return found
+
+
+def _sharing(costs: Costs, batches: Array, shapes: Array) -> Array:
+    """Return candidates whose forced switches are some part of those that the cap allows."""
+    axes = [batches, np.log(_SHARES), np.array(_MARGINS), shapes]
+    points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    points[:, 1] = np.minimum(points[:, 1] + points[:, 0] + math.log(min(costs.cap / costs.T, 1.0)), math.log(0.9))
+    return points
 
 
 def _shortest(costs: Costs) -> int:
@@ -178,7 +217,8 @@ def _walk(costs: Costs, point: Array, forced: bool, fixed: bool = False) -> Foun
         sizes *= 0.3
     if len(costs.shapes) == 1:
         sizes[3] = 0.0
-    low = np.array([math.log(_shortest(costs)) if forced else 0.0, math.log(1e-9), 0.0, -50.0])
+    shortest, margin = (0.0, 0.0) if math.isinf(costs.cap) else (math.log(_shortest(costs)), _LEAST_MARGIN)
+    low = np.array([shortest if forced else 0.0, math.log(1e-9), margin, -50.0])
     high = np.array([math.log(costs.T), 0.0, 9.0, 600.0])
     offsets = np.stack([x.ravel() for x in np.meshgrid(*[[-1, 0, 1] if size else [0] for size in sizes])], axis=1)
     offsets = offsets[np.abs(offsets).sum(axis=1) <= 2]

@@ -1,4 +1,4 @@
-"""Follow the lazy leader, compiled: the grid of cells that the sum of gradients walks through."""
+"""Compiled walks: the grid of cells that the sum of gradients walks through, and averages of hidden descent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 from reticent._core._kernel import kernel
+from reticent.systems._kernels import slope_of_row
+from reticent.systems._nearest import nearest
 
 
 @kernel
@@ -47,3 +49,41 @@ def lead(body: Any, scale: Any, shift: Any, cells: Any, point: Any) -> None:
     elif body.box:
         for j in range(d):
             point[j] = body.hi[j] if point[j] < 0.0 else body.lo[j]
+
+
+@kernel
+def average(
+    body: Any,
+    code: Any,
+    parameter: Any,
+    vectors: Any,
+    offsets: Any,
+    lengths: Any,
+    steps: Any,
+    state: Any,
+    hidden: Any,
+    total: Any,
+    u: Any,
+    after: Any,
+) -> None:
+    """Take in rounds: descent in `hidden`, its points summed in `total`; at the end of an epoch play their mean.
+
+    `state` holds the epoch and its rounds so far. The last epoch only plays.
+    """
+    n, d = vectors.shape
+    for i in range(n):
+        if state[0] < lengths.size - 1:
+            epoch = state[0]
+            s = slope_of_row(code, parameter, vectors, offsets, i, hidden)
+            for j in range(d):
+                total[j] += hidden[j]
+                hidden[j] -= steps[epoch] * s * vectors[i, j]
+            nearest(body, hidden, hidden)
+            state[1] += 1
+            if state[1] == lengths[epoch]:
+                for j in range(d):
+                    u[j] = total[j] / lengths[epoch]
+                    hidden[j], total[j] = 0.0, 0.0
+                nearest(body, u, u)
+                state[0], state[1] = epoch + 1, 0
+        after[i] = u

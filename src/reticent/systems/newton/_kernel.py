@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from reticent._core._kernel import kernel
-from reticent.systems._kernels import _active_set, _hildreth, slope_of_row
+from reticent.systems._kernels import slope_of_row
+from reticent.systems._nearest import _active_set, _hildreth
 
 _ITERATIONS = 100  # of Newton's method on the secular equation, which takes about five
 _NEAR = 4e-15  # the relative error of the radius at which it stops

@@ -42,6 +42,7 @@ class NewtonPlan(SystemPlan):
     system: ClassVar[str] = _names.NEWTON
     reference: ClassVar[str] = "Hazan, Agarwal and Kale 2007; Hazan 2016"
     assumes: ClassVar[str] = "exp-concave losses"
+    work: ClassVar[str] = "matrices"
 
     exp_concavity: float
     ridge: float

@@ -6,12 +6,15 @@ import math
 
 import numpy as np
 
+from reticent._core._exact import add_exactly
+from reticent._core._fine import standard_exponential, standard_normal
 from reticent._core._kernel import kernel
 from reticent.domains._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times
 from reticent.gibbs._phi import d2phi, dphi, margin
 from reticent.losses._glm import SQUARED
 from reticent.systems._decider import NEVER
-from reticent.systems._kernels import nearest, next_coin
+from reticent.systems._kernels import next_coin
+from reticent.systems._nearest import nearest
 
 _NEAR = 1e-12  # of the radius: a Newton step that short has arrived
 _GOOD = (
@@ -225,7 +228,7 @@ def log_ratio(body, slope, bend, lam, sigma, nu, H, free, x, Z, a):
 def renew(rng, body, code, parameter, lam, sigma, vectors, offsets, count, b, Z, x, H, free):
     """Draw Z afresh and go to its minimiser; return the multiplier."""
     for j in range(x.size):
-        Z[j] = sigma * rng.standard_normal()
+        Z[j] = sigma * standard_normal(rng)
     return minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, free)
 
 
@@ -234,8 +237,9 @@ def play(rng, body, code, parameter, lam, sigma, coin, cap, vectors, offsets, st
     """Take in rows from `start` on; return the number of the next one and of changes, which are written to `out`.
 
     `counts` holds the rounds taken in, the round at which the next coin is due, and the draws made after the first.
+    Sums that decisions are drawn from are kept in twice the precision (docs/theory, Q12).
     """
-    b, Z, x, H, free = state
+    b, rest, Z, x, H, rest_H, free = state
     places, points = out
     n, d = vectors.shape
     changes, i = 0, start
@@ -258,16 +262,18 @@ def play(rng, body, code, parameter, lam, sigma, coin, cap, vectors, offsets, st
         for j in range(d):
             Z[j] -= slope * a[j]
             if sums:
-                b[j] += offsets[i] * a[j] if code >= 0 else a[j]
+                add_exactly(b, rest, j, offsets[i] * a[j] if code >= 0 else a[j])
             if bend > 0.0:
                 for k in range(d):
-                    H[j, k] += bend * a[j] * a[k]
+                    add_exactly(H[j], rest_H[j], k, bend * a[j] * a[k])
         i += 1
         counts[0] += 1
         if switches:
             before[:] = x
             nu[0] = renew(rng, body, code, parameter, lam, sigma, vectors, offsets, i, b, Z, x, H, free)
             counts[2] += 1
+            if not sums:
+                rest_H[:] = 0.0  # H has been found anew
             if (before != x).any():
                 places[changes] = counts[0]
                 points[changes] = x
@@ -283,7 +289,7 @@ def reflect(rng, body, lam, sigma, vectors, S, Z, u, after):
     n, d = vectors.shape
     for i in range(n):
         g = vectors[i]
-        toss = rng.standard_exponential()
+        toss = standard_exponential(rng)
         square, along = dot(g, g), dot(g, Z)
         switches = square > 0.0 and toss * sigma * sigma < 0.5 * square - along
         for j in range(d):

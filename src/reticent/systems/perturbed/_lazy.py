@@ -37,6 +37,7 @@ class ShermanKorenPlan(SystemPlan):
     """
 
     system: ClassVar[str] = _names.SHERMAN_KOREN
+    work: ClassVar[str] = "solves"
     reference: ClassVar[str] = "Sherman and Koren 2021 (derived from the published idea)"
     assumes: ClassVar[str] = "linear losses, or smooth generalised linear ones (balls, boxes)"
     adversary: ClassVar[str] = "oblivious"

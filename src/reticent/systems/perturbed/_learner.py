@@ -10,71 +10,16 @@ import numpy as np
 from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.domains import Domain
-from reticent.losses import GeneralisedLinear, Linear, Loss, Rows, Squared
+from reticent.losses import Linear, Loss, Rows, Squared
 from reticent.losses._gate import Gate
-from reticent.losses._limit import SLACK
 from reticent.systems._decider import NEVER, Changes, Decider
-from reticent.systems._inbox import Inbox
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
+from reticent.systems._smooth import SmoothGate, limit_inbox
 from reticent.systems._steps import CompiledLoss, StepWalk
 from reticent.systems._walk import odds_of
 from reticent.systems.perturbed._lazy import ShermanKorenPlan
 from reticent.systems.perturbed._objective import ObjectivePlan
-
-
-@saved("smooth gate")
-class SmoothGate(Gate):
-    """A gate that also refuses rows whose second derivative exceeds the plan's smoothness somewhere on the domain.
-
-    >>> import reticent as rt
-    >>> from types import SimpleNamespace as Plain
-    >>> gate = SmoothGate(Plain(domain=rt.Ball(1), lipschitz=9.0, smoothness=1.0), rt.Logistic(), "raise")
-    >>> gate.prepare([[3.0]], [1.0])  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    ValueError: row 0 has second derivatives up to 2.25, above the plan's smoothness=1; divide ...
-    """
-
-    def __init__(self, plan: Any, loss: Loss, on_steep: str) -> None:
-        super().__init__(plan.domain, loss, plan.lipschitz, on_steep)
-        self.smoothness = plan.smoothness
-
-    def prepare(self, *block: Any) -> list[Any]:
-        """Return a block of rounds, checked, in parts; nothing is recorded."""
-        parts = super().prepare(*block)
-        first = 0
-        for rows in parts:
-            self._refuse_curved(rows, first)
-            first += len(rows)
-        return parts
-
-    def _refuse_curved(self, rows: Rows, first: int) -> None:
-        if not isinstance(self.loss, GeneralisedLinear):
-            return
-        with np.errstate(over="ignore", invalid="ignore"):
-            bends: Array = self.loss.rows_curvature(self.domain, rows)[1] * self.domain.lengths(rows.vectors) ** 2
-        # Written so that a NaN counts as too much.
-        curved = ~(bends <= self.smoothness * (1 + SLACK))
-        if curved.any():
-            row = int(np.argmax(curved))
-            raise ValueError(
-                f"row {first + row} has second derivatives up to {bends[row]:.6g}, above the plan's "
-                f"smoothness={self.smoothness:.6g}; divide the features by a bound on their size that is public, or "
-                "plan with a larger smoothness"
-            )
-
-
-def limit_inbox(inbox: Inbox, loss: Loss, smoothness: float) -> None:
-    """Let rows pass the inbox at once only if their norm keeps their curvature within the limit at any margin."""
-    if not isinstance(loss, GeneralisedLinear):
-        return
-    whole = loss.curvature_bounds(np.array([-np.inf]), np.array([np.inf]))[1]
-    if np.isfinite(inbox.cap):
-        inbox.most = min(inbox.most, smoothness / float(whole[0]))
-    else:
-        inbox.capacity = 0  # the margin decides on the slope of such rows: they all take the full check
-
 
 # The walks of perturbed leaders: the state that coins keep, and the rounds that its minimiser needs.
 
@@ -108,6 +53,7 @@ class PerturbedWalk:
         d = domain.chart_dim
         self.columns = None if isinstance(loss, Linear | Squared) else Columns(d)
         self.sum, self.Z, self.H, self.free = np.zeros(d), np.zeros(d), np.zeros((d, d)), np.ones(d, dtype=np.bool_)
+        self.rest, self.rest_H = np.zeros(d), np.zeros((d, d))  # what rounding has left of the sums
         self.nu, self.level = np.zeros(1), np.zeros(1)
         self.counts = np.array([0, NEVER, 0])
         self.torn = False
@@ -116,6 +62,12 @@ class PerturbedWalk:
         fixed = (domain.body, self.reader.code, self.reader.parameter, lam, sigma)
         self.nu[0] = renew(rng, *fixed, np.zeros((1, d)), np.zeros(1), 0, self.sum, self.Z, self.u, self.H, self.free)
         self.counts[1], self.level[0] = next_coin(rng, self.coin[1:], 0, 1, NEVER)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state; those of older versions have sums in single precision only."""
+        vars(self).update(state)
+        if "rest" not in state:
+            self.rest, self.rest_H = np.zeros_like(self.sum), np.zeros_like(self.H)
 
     @property
     def done(self) -> int:
@@ -154,7 +106,7 @@ class PerturbedWalk:
         from reticent.systems.perturbed._kernel import play
 
         places, points = changes.buffer(self.u.size)
-        state: tuple[Any, ...] = (self.sum, self.Z, self.u, self.H, self.free)
+        state: tuple[Any, ...] = (self.sum, self.rest, self.Z, self.u, self.H, self.rest_H, self.free)
         start, count = play(
             self.rng,
             self.domain.body,

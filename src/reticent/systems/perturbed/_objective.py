@@ -22,6 +22,7 @@ from reticent.privacy._events import gaussian_events, gdp
 from reticent.privacy._losses import largest_mu
 from reticent.systems._checks import check_body, check_target
 from reticent.systems._goal import Goal, System
+from reticent.systems._grid import DRAW, SOLVED
 from reticent.systems._plan import SystemPlan
 from reticent.systems.pcomw._search import adaptive, coins_variance
 from reticent.systems.pcomw._switching import expected_switches, overrun, rate, variation_sum
@@ -56,9 +57,12 @@ class ObjectivePlan(SystemPlan):
     """
 
     system: ClassVar[str] = _names.OBJECTIVE
+    work: ClassVar[str] = "solves"
     reference: ClassVar[str] = "Agarwal, Kale, Singh and Thakurta 2023 (derived from the published idea)"
     assumes: ClassVar[str] = "linear losses, or smooth generalised linear ones (balls, boxes)"
     adversary: ClassVar[str] = "oblivious"
+    cut: ClassVar[bool] = True
+    tosses: ClassVar[bool] = True
 
     sigma: float
     lam: float
@@ -94,6 +98,11 @@ class ObjectivePlan(SystemPlan):
         return self.lipschitz / self.sigma
 
     @property
+    def near(self) -> float:  # type: ignore[override]
+        """How near to exact the machine's decisions are taken to be (docs/theory, Q11)."""
+        return SOLVED if self.smoothness else DRAW
+
+    @property
     def bend(self) -> float:
         """How much of the curvature one round's loss can be at most: smoothness/lam."""
         return self.smoothness / self.lam
@@ -109,7 +118,8 @@ class ObjectivePlan(SystemPlan):
         T, arguments = self.horizon, (self.p, self.log_phi, self.clip)
         astray = float(variation_sum(T, self.p, self.clip)) + float(overrun(self.budget, T - 1, *arguments))
         trivial = self.lipschitz * self.domain.diameter
-        return leader_regret(self.domain, T, self.lipschitz, self.lam, self.sigma) + trivial * min(astray, T)
+        played = leader_regret(self.domain, T, self.lipschitz, self.lam, self.sigma)
+        return played + trivial * min(astray, T) + self.grid_regret
 
     @property
     def expected_switches(self) -> float:
@@ -168,7 +178,8 @@ class ObjectivePlan(SystemPlan):
         if not draws:
             return gaussian_events([])
         coins = [(gdp(self.later_coin), self.horizon - 1), (gdp(self.special_coin), 1)]
-        return gaussian_events([(self.draw, draws), *coins])
+        mu = self.rounding(self.horizon).widened(self.draw * math.sqrt(draws))
+        return gaussian_events([(mu / math.sqrt(draws), draws), *coins])
 
 
 def plan_objective(
@@ -222,6 +233,11 @@ _FIRMER = (0.0, 1.5, 3.0, 4.5, 6.0)
 # The noise grows by this much at most to make up for the quick account, in so many steps.
 _GROWTH, _STEPS = 1.5, 24
 _STEEP = 300.0  # log phi beyond which the coin is as good as none
+_BETTER = 2e-3  # a second descent that gains less than this is not worth another plan
+# With a cap on switches: parts of it that forced switches may take, margins to start from and the least one (it may pay
+# to run out of switches), and how far beyond the noise that brings the coins within the cap the search goes.
+_ROUGH = 9  # halvings of the noise's range in the first look at candidates
+_SHARES, _CAPPED, _LEAST_MARGIN, _BEYOND = (0.001, 0.03, 0.15, 0.4, 0.7, 0.9), (0.0, 1.5, 3.0), -6.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -239,36 +255,54 @@ class _Goal:
     def change(self) -> float:
         return (2 if self.neighbors == "replace" else 1) * self.lipschitz
 
+    @property
+    def capped(self) -> bool:
+        return self.cap < self.horizon
+
 
 def _search(goal: _Goal) -> ObjectivePlan:
-    """Return the plan of least certified regret."""
+    """Return the plan of least certified regret.
+
+    The noise of a candidate is the least that privacy and the cap on switches allow: a goal that asks for less allows
+    less of it, hence never has a worse answer.
+    """
+    rates: Array = np.geomspace(_LEAST_P, 1.0, _VALUES)
+    margins: tuple[float, ...] = _MARGINS
+    if goal.capped:
+        rates, margins = np.array(_SHARES) * goal.cap / goal.horizon, _CAPPED
     start = [
         (math.log(p), width, margin, firmer)
-        for p in np.geomspace(_LEAST_P, 1.0, _VALUES)
+        for p in rates
         for width in _WIDTHS
-        for margin in _MARGINS
+        for margin in margins
         for firmer in (_FIRMER if goal.smoothness else (0.0,))
     ]
-    ranked = sorted(start, key=lambda point: _cost(goal, np.array(point)))
-    options: Any = {"maxfev": 160, "xatol": 1e-2, "fatol": 1e-4, "initial_simplex": _around(ranked[0])}
-    first: Array = np.array(ranked[0])
+    first = np.array(min(start, key=lambda point: _cost(goal, np.array(point), _ROUGH if goal.capped else None)))
+    point, cost = _downhill(goal, first, np.array([-0.3, 0.4, 0.7, 0.2]), 160)
+    # A simplex may shrink to nothing before it has arrived: once more, with a fresh one.
+    again, less = _downhill(goal, point, np.array([0.9, 0.4, 0.5, 0.2]), 90)
+    better = less < cost * (1 - (0.0 if goal.capped else _BETTER))
+    return _certified(goal, again if better else point)
+
+
+def _downhill(goal: _Goal, start: Array, steps: Array, turns: int) -> tuple[Array, float]:
+    """Return where a simplex around a point comes to rest, and the cost there."""
+    options: Any = {
+        "maxfev": turns,
+        "xatol": 1e-2,
+        "fatol": 1e-4,
+        "initial_simplex": np.array([start, *(start + np.diag(steps))]),
+    }
     minimize: Any = scipy.optimize.minimize
-    found = minimize(lambda at: _cost(goal, at), first, method="Nelder-Mead", options=options)
-    return _certified(goal, found.x)
+    found = minimize(lambda at: _cost(goal, at), start, method="Nelder-Mead", options=options)
+    return found.x, float(found.fun)
 
 
-def _around(point: tuple[float, ...]) -> Array:
-    steps = (0.3, 0.4, 0.7, 0.2)
-    corners = [np.array(point)]
-    for i, step in enumerate(steps):
-        moved = np.array(point)
-        moved[i] += -step if i == 0 else step
-        corners.append(moved)
-    return np.array(corners)
+def _candidate(goal: _Goal, point: Array, sigma: float) -> tuple[ObjectivePlan, bool]:
+    """Return the plan of a point (log p, width, margin, log of lam over the best without curvature) at a noise.
 
-
-def _candidate(goal: _Goal, point: Array, sigma: float) -> ObjectivePlan:
-    """Return the plan of a point (log p, width, margin, log of lam over the best without curvature) at a noise."""
+    And whether the budget that the point asks for is within the cap.
+    """
     p = math.exp(min(float(point[0]), 0.0))
     lam = best_lam(goal.domain, goal.horizon, goal.lipschitz, sigma) * math.exp(float(point[3]))
     noise, bend = goal.lipschitz / sigma, goal.smoothness / lam
@@ -278,9 +312,10 @@ def _candidate(goal: _Goal, point: Array, sigma: float) -> ObjectivePlan:
     T, q = goal.horizon, float(rate(p, log_phi))
     clip = (1 - p) * drift(log_phi, noise, bend)
     q = min(1.0, (q + clip) / (1 + clip))
-    wanted = T * q + max(float(point[2]), -2.0) * math.sqrt(T * q * (1 - q)) + math.sqrt(2 * T * T * q * clip)
+    margin = max(float(point[2]), _LEAST_MARGIN if goal.capped else -2.0)
+    wanted = T * q + margin * math.sqrt(T * q * (1 - q)) + math.sqrt(2 * T * T * q * clip)
     budget = int(min(max(math.ceil(wanted), 1), T, goal.cap))
-    return ObjectivePlan(
+    plan = ObjectivePlan(
         goal.domain,
         T,
         goal.lipschitz,
@@ -292,6 +327,7 @@ def _candidate(goal: _Goal, point: Array, sigma: float) -> ObjectivePlan:
         smoothness=goal.smoothness,
         neighbors=goal.neighbors,
     )
+    return plan, not goal.capped or wanted <= goal.cap
 
 
 def _quick(goal: _Goal, plan: ObjectivePlan) -> float:
@@ -304,31 +340,36 @@ def _quick(goal: _Goal, plan: ObjectivePlan) -> float:
     return float(adaptive(mu, p, np.array(2 * plan.log_phi), goal.epsilon))
 
 
-def _noise(goal: _Goal, point: Array) -> float:
-    """Return the least noise at which the quick account of a point is within the goal."""
+def _noise(goal: _Goal, point: Array, halvings: int | None = None) -> float:
+    """Return the least noise at which the quick account of a point, and the budget it asks for, are within the goal."""
     least = goal.change / largest_mu(goal.epsilon, goal.delta)
-    low, high = math.log(least), math.log(least) + 0.5 * math.log(goal.horizon) + 4.0
-    for _ in range(14):
+    low, high, turns = math.log(least), math.log(least) + 0.5 * math.log(goal.horizon) + 4.0, 14
+    if goal.capped:
+        enough = _WIDTHS[-1] * goal.lipschitz * goal.horizon / goal.cap
+        high, turns = max(high, math.log(enough) + _BEYOND), 17
+    for _ in range(halvings or turns):
         middle = (low + high) / 2
-        within = _quick(goal, _candidate(goal, point, math.exp(middle))) <= goal.delta
+        plan, fits = _candidate(goal, point, math.exp(middle))
+        within = fits and _quick(goal, plan) <= goal.delta
         low, high = (low, middle) if within else (middle, high)
     return math.exp(high)
 
 
-def _cost(goal: _Goal, point: Array) -> float:
+def _cost(goal: _Goal, point: Array, halvings: int | None = None) -> float:
     """Return the regret of a point, or more than any regret where no noise makes it private."""
-    plan = _candidate(goal, point, _noise(goal, point))
+    plan, fits = _candidate(goal, point, _noise(goal, point, halvings))
     over = _quick(goal, plan) / goal.delta
-    if over <= 1:
+    if over <= 1 and fits:
         return plan.regret_bound
-    return 1e3 * goal.horizon * goal.lipschitz * goal.domain.diameter * (2 + math.log(over))
+    return 1e3 * goal.horizon * goal.lipschitz * goal.domain.diameter * (2 + math.log(max(over, 1.0)))
 
 
 def _certified(goal: _Goal, point: Array) -> ObjectivePlan:
-    """Return the plan of a point with the least noise at which the real account is within the goal."""
+    """Return the plan of a point with the least noise at which it is within the goal by the real account."""
 
     def within(sigma: float) -> bool:
-        return _candidate(goal, point, sigma).account().delta(goal.epsilon) <= goal.delta * (1 - 1e-9)
+        plan, fits = _candidate(goal, point, sigma)
+        return fits and plan.account().delta(goal.epsilon) <= goal.delta * (1 - 1e-9)
 
     high = _noise(goal, point)
     low = high / _GROWTH
@@ -343,5 +384,5 @@ def _certified(goal: _Goal, point: Array) -> ObjectivePlan:
     for _ in range(10):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if within(middle) else (middle, high)
-    plan = _candidate(goal, point, high)
+    plan, _ = _candidate(goal, point, high)
     return replace(plan, epsilon=goal.epsilon, delta=goal.delta)
