@@ -3,20 +3,26 @@
 from reticent.hindsight import Trace
 from reticent.systems._learner import Learner, SystemLearner, make
 from reticent.systems.approximate_leader import ApproximateLeader
+from reticent.systems.budgeted import BudgetedFollower
 from reticent.systems.descent import OnlineGradientDescent, RegularisedLeader
 from reticent.systems.experts import (
+    DoublingExperts,
+    DrawnLeader,
     ExpertsLazyLeader,
     LazyLeaderStar,
     LimitedSwitching,
     MultiplicativeWeights,
     PerturbedLeader,
     PrivateDartboard,
+    RestartingLeader,
     ShrinkingDartboard,
 )
+from reticent.systems.filtered import FilteredGate
 from reticent.systems.ftrl import DPFTRL, AgarwalSingh
+from reticent.systems.gate import NoisyDescent
 from reticent.systems.implicit import PrivateImplicitDescent
-from reticent.systems.l2p import FlatWeights, LazyToPrivate
-from reticent.systems.lazy_leader import LazyLeader
+from reticent.systems.l2p import FlatWeights, LazyFlatWeights, LazyToPrivate
+from reticent.systems.lazy_leader import AveragedDescent, LazyLeader
 from reticent.systems.newton import OnlineNewtonStep
 from reticent.systems.pcomw import PCOMW
 from reticent.systems.perturbed import ObjectivePerturbation, ShermanKoren
@@ -26,14 +32,21 @@ __all__ = [
     "PCOMW",
     "AgarwalSingh",
     "ApproximateLeader",
+    "AveragedDescent",
+    "BudgetedFollower",
+    "DoublingExperts",
+    "DrawnLeader",
     "ExpertsLazyLeader",
+    "FilteredGate",
     "FlatWeights",
+    "LazyFlatWeights",
     "LazyLeader",
     "LazyLeaderStar",
     "LazyToPrivate",
     "Learner",
     "LimitedSwitching",
     "MultiplicativeWeights",
+    "NoisyDescent",
     "ObjectivePerturbation",
     "OnlineGradientDescent",
     "OnlineNewtonStep",
@@ -41,6 +54,7 @@ __all__ = [
     "PrivateDartboard",
     "PrivateImplicitDescent",
     "RegularisedLeader",
+    "RestartingLeader",
     "ShermanKoren",
     "ShrinkingDartboard",
     "SystemLearner",

@@ -7,7 +7,7 @@ import pytest
 from prefix_matrices import buffers, covariance, sums, tree
 
 import reticent as rt
-from reticent.planning import FTRLPlan, ImplicitPlan, LazyToPrivatePlan, PrivateDartboardPlan
+from reticent.planning import DoublingPlan, FTRLPlan, ImplicitPlan, LazyToPrivatePlan, PrivateDartboardPlan
 
 ROUNDS, LINE = 4, rt.Interval(-1.0, 1.0)
 # lam is so large that decisions stay inside: each then shows the noisy prefix sum.
@@ -89,3 +89,23 @@ def test_counts_of_experts_stay_below_their_certificate():
         plan, rt.Linear(), stream, neighbour, learner=lambda rng: rt.make(weak, rt.Linear(), rng), **options
     )
     assert broken.epsilon_lower > 1.5 * honest.epsilon_lower
+
+
+def test_doubling_experts_reveal_as_much_as_certified_and_a_higher_rate_is_caught():
+    plan = DoublingPlan(rt.Experts(2), ROUNDS, 1.0, rate=1.0, epsilon=2.0, delta=0.0)
+    stream = np.zeros((ROUNDS, 2))
+    neighbour = stream.copy()
+    stream[0], neighbour[0] = (1.0, 0.0), (0.0, 1.0)
+
+    def followed(decisions):
+        return decisions[:, 1, 1]  # the second expert, in the block that is drawn from the changed round
+
+    options = {"runs": 4000, "delta": 0.01, "jobs": 1, "score": followed, "progress": False}
+    found = rt.privacy.audit(plan, rt.Linear(), stream, neighbour, **options)
+    assert not found.violated
+    assert found.ratio > 0.6
+    weak = replace(plan, rate=4.0, epsilon=8.0)
+    broken = rt.privacy.audit(
+        plan, rt.Linear(), stream, neighbour, learner=lambda rng: rt.make(weak, rt.Linear(), rng), **options
+    )
+    assert broken.violated

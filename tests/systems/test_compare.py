@@ -30,11 +30,14 @@ def test_every_system_answers_and_the_best_is_the_lowest(domain, loss, goal):
     assert {offer.system for offer in (*found.offers, *found.refusals)} == {system.name for system in SYSTEMS}
     bounds = [offer.regret_bound for offer in found]
     assert bounds == sorted(bounds)
-    assert rt.best_plan(domain, 2000, 1.0, loss, **goal) == found.best == found.offers[0].plan
+    # The best of those whose decisions stay in the domain; one system's may leave it.
+    stay = [offer.plan for offer in found if offer.plan.domain == domain]
+    assert rt.best_plan(domain, 2000, 1.0, loss, **goal) == found.best == stay[0]
+    assert {offer.system for offer in found if offer.plan not in stay} <= {"DP-FTRL, smooth losses"}
     for offer in found:
         plan = offer.plan
         assert plan.horizon == 2000
-        assert plan.domain == domain
+        assert plan.comparators == domain
         assert plan.lipschitz == 1.0
         assert plan.private == ("epsilon" in goal)
         if plan.private:
@@ -76,3 +79,74 @@ def test_goals_that_make_no_sense_are_refused():
         rt.best_plan(rt.Ball(2), 0, 1.0, rt.Linear())
     with pytest.raises(KeyError, match="no system is called 'x'"):
         rt.compare_plans(rt.Ball(2), 100, 1.0, rt.Linear())["x"]
+
+
+def test_no_offer_is_above_what_any_decisions_suffer_and_idle_ones_are_marked():
+    found = rt.compare_plans(rt.Ball(3), 1000, 1.0, rt.Hinge(), epsilon=0.1, delta=1e-6)
+    leader = found["approximate leader (Smith, Thakurta)"]
+    assert leader.plan.regret_bound > 2000
+    assert leader.regret_bound == 2000.0
+    flat = found["continuous weights, lambda = 0 (Asi et al.)"]
+    assert 1000 <= flat.regret_bound < 2000
+    lines = {offer.system: line for line in str(found).splitlines() for offer in found if line.startswith(offer.system)}
+    for offer in found:
+        assert offer.regret_bound <= 2000.0
+        if offer.plan.regret_bound is None:
+            assert "(not certified)" in lines[offer.system]
+            continue
+        assert offer.plan.vacuous == (offer.plan.regret_bound >= 1000)
+        assert ("(vacuous)" in lines[offer.system]) == offer.plan.vacuous
+    assert leader.plan.vacuous
+    assert flat.plan.vacuous
+    assert not found.best.vacuous
+    # What is capped keeps the order of what the theorems say.
+    capped = [offer.plan.regret_bound or 0.0 for offer in found if offer.regret_bound == 2000.0]
+    assert capped == sorted(capped)
+
+
+def test_what_takes_too_much_work_is_shown_but_not_chosen():
+    goal = rt.Ball(3), 20_000, 1.0, rt.Logistic()
+    wanted = {"max_switches": 500, "smoothness": 0.25}
+    found = rt.compare_plans(*goal, **wanted)
+    first = found.offers[0]
+    assert first.system == "lazy perturbed leader (Sherman, Koren)"
+    assert found.best is first.plan
+    most = first.cost(rt.Logistic()).operations
+    tight = rt.compare_plans(*goal, **wanted, max_operations=most / 2)
+    assert tight.offers[0].plan == first.plan
+    assert "too much work" in next(line for line in str(tight).splitlines() if line.startswith(first.system))
+    assert tight.best != first.plan
+    assert tight.best.cost(rt.Logistic()).operations <= most / 2
+    assert rt.best_plan(*goal, **wanted, max_operations=None) == first.plan
+    with pytest.raises(ValueError, match=r"max_operations must be at least .* for the cheapest plan"):
+        _ = rt.compare_plans(*goal, **wanted, max_operations=1.0).best
+    with pytest.raises(ValueError, match="max_operations must be greater than 0"):
+        rt.compare_plans(*goal, max_operations=0.0)
+
+
+def test_costs_tell_what_passes_over_the_past():
+    passing = rt.planning.plan_sherman_koren(rt.Ball(3), 10**6, 1.0, 10**5, smoothness=0.25)
+    cost = passing.cost(rt.Logistic())
+    assert cost.operations > 1e12
+    assert cost.numbers >= 3e6
+    assert "passes over the past" in cost.words
+    assert passing.cost(rt.Linear()).operations < 1e10
+    steps = rt.planning.plan_descent(rt.Ball(3), 10**6, 1.0)
+    assert steps.cost() == steps.cost(rt.Hinge())
+    assert steps.cost().words == "O(d) a round"
+    drawn = rt.plan_lazy(rt.Ball(3), 10**6, 1.0, 1000)
+    sizes = [drawn.cost(loss).operations for loss in (rt.Linear(), rt.Logistic(), rt.Hinge())]
+    assert sizes == sorted(sizes)
+    custom = rt.Custom(lambda x, item: 0.0, lambda x, item: x)
+    assert drawn.cost(custom).operations > 100 * sizes[-1]
+
+
+def test_strong_convexity_reaches_the_systems_that_use_it():
+    goal = rt.Interval(-1.0, 1.0), 20_000, 1.0, rt.Squared()
+    name = "approximate leader (Smith, Thakurta)"
+    plain = rt.compare_plans(*goal, **PRIVATE)[name]
+    strong = rt.compare_plans(*goal, **PRIVATE, strong_convexity=0.25)[name]
+    assert strong.plan.strong_convexity == 0.25
+    assert strong.regret_bound < plain.regret_bound
+    with pytest.raises(ValueError, match="strong_convexity must be at least 0"):
+        rt.compare_plans(*goal, **PRIVATE, strong_convexity=-1.0)

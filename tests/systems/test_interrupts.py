@@ -1,9 +1,8 @@
 """An interrupt (Ctrl-C) at any function's entry: the learner goes on with every round and coin once, or refuses."""
 
-import sys
-
 import numpy as np
 import pytest
+from interrupts import interrupted
 
 import reticent as rt
 
@@ -15,27 +14,6 @@ def rows(loss):
     features = rng.normal(size=(N, 2))
     features /= 2 * np.linalg.norm(features, axis=1)[:, None]
     return (features,) if isinstance(loss, rt.Linear) else (features, np.sign(features[:, 0]))
-
-
-def interrupted(call, after):
-    """Do a call, raising KeyboardInterrupt at the entry of the function number `after`; say whether there was one."""
-    seen = 0
-
-    def trace(frame, event, _):
-        nonlocal seen
-        if event == "call" and "/reticent/" in frame.f_code.co_filename:
-            seen += 1
-            if seen == after:
-                raise KeyboardInterrupt
-
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(None)
-    return seen >= after
 
 
 CASES = {

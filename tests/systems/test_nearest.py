@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import reticent as rt
-from reticent.systems._kernels import nearest
+from reticent.systems._nearest import nearest
 
 FAR = (0.3, 1.0, 3.0, 1e2, 1e4, 1e6)
 
@@ -92,7 +92,7 @@ def test_a_vertex_is_the_same_to_the_last_bit_from_everywhere():
 
 
 def test_where_the_active_set_gives_up_the_slow_method_finds_the_point():
-    from reticent.systems import _kernels as parts
+    from reticent.systems import _nearest as parts
 
     domain = rt.Simplex(5)
     body = domain.body

@@ -9,6 +9,7 @@ from reticent._core._check import integer, positive, real
 from reticent.domains import Domain
 from reticent.privacy._account import SystemAccount, gaussian
 from reticent.privacy._losses import largest_mu
+from reticent.systems._grid import Rounding
 
 NEIGHBORS = ("replace", "zero-out")
 ADVERSARIES = ("adaptive", "oblivious")
@@ -65,6 +66,7 @@ def check_scale(domain: Domain, lipschitz: float) -> None:
 # off at 1e-40 and takes no delta below 1e-30.
 _EPSILON = (1e-6, 50.0)
 _DELTA = (1e-30, 0.5)
+LESS = (1e-9, 1e-6, *(2.0**-k for k in range(18, 2, -1)))  # what planners may give up for rounding, in turn
 
 
 class Target(NamedTuple):
@@ -80,13 +82,24 @@ class Target(NamedTuple):
         """Return the mu of the least noise: runs that are mu-GDP have the privacy asked for, by their account too."""
         most = largest_mu(self.epsilon, self.delta)
         # A little less than the most, so that rounding in an account never shows an epsilon above the goal.
-        for less in (1e-9, 1e-6, 1e-3, 0.1):
+        for less in LESS:
             account = SystemAccount(self.horizon, self.neighbors, (gaussian((1 - less) * most),))
             if account.epsilon(self.delta) <= self.epsilon:
                 return (1 - less) * most
         raise ValueError(
             f"no noise is known to meet epsilon={self.epsilon!r} at delta={self.delta!r}; take a larger epsilon"
         )
+
+
+def machine_mu(target: Target, domain: Domain, releases: int) -> float:
+    """Return the mu of the least noise with room for rounding in so many decisions (docs/theory, Q11), or refuse."""
+    found = Rounding.of(domain, target.horizon, releases).narrowed(target.largest_mu())
+    if found == 0:
+        raise ValueError(
+            f"epsilon={target.epsilon!r} at delta={target.delta!r} is less than what rounding may reveal in "
+            f"{releases:,} decisions; take a larger epsilon, fewer changes, or noisy descent, whose sums are exact"
+        )
+    return found
 
 
 def check_target(

@@ -1,20 +1,24 @@
-"""The choice among systems: every plan that meets a goal, beside its certificate, and why others do not apply."""
+"""The choice among systems: every plan that meets a goal, by certificate or by public data, and why others do not."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict, Unpack
 
 from reticent._core._check import integer, positive, real
+from reticent._core._errors import WorkLimitError
 from reticent.domains import Domain
 from reticent.losses import Loss
 from reticent.systems import (
     approximate_leader,
+    budgeted,
     descent,
     experts,
+    filtered,
     ftrl,
+    gate,
     implicit,
     l2p,
     lazy_leader,
@@ -23,7 +27,9 @@ from reticent.systems import (
     perturbed,
 )
 from reticent.systems._checks import check_adversary, check_neighbors, check_rounds, check_scale
+from reticent.systems._cost import MOST_OPERATIONS, Cost
 from reticent.systems._goal import Goal, NotApplicable, System
+from reticent.systems._likeness import Tried, resting, tried
 from reticent.systems._plan import BasePlan
 
 SYSTEMS: tuple[System, ...] = (
@@ -31,10 +37,13 @@ SYSTEMS: tuple[System, ...] = (
     *l2p.SYSTEMS,
     *perturbed.PRIVATE,
     *ftrl.SYSTEMS,
+    *gate.SYSTEMS,
+    *filtered.SYSTEMS,
     *implicit.SYSTEMS,
     *approximate_leader.SYSTEMS,
     *perturbed.LAZY,
     *lazy_leader.SYSTEMS,
+    *budgeted.SYSTEMS,
     *descent.SYSTEMS,
     *newton.SYSTEMS,
     *experts.SYSTEMS,
@@ -42,6 +51,9 @@ SYSTEMS: tuple[System, ...] = (
 """Every system that a goal can be put to."""
 
 _NAME, _WIDTH = 44, 118
+_NOTHING = Cost(0.0, 0.0, "")
+AIMS = ("certificate", "ordinary")
+"""What a plan is chosen by: its certificate for the worst stream, or how it does on public data that are alike."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +63,23 @@ class Offer:
     system: str
     plan: BasePlan | None
     reason: str = ""
+    tried: Tried | None = None
+    """How the plan did on public data, where it was tried; else `reason` may say why it was not."""
 
     @property
     def regret_bound(self) -> float:
-        """The certificate; infinite where there is no plan."""
-        return float("inf") if self.plan is None or self.plan.regret_bound is None else self.plan.regret_bound
+        """The certificate, never more than what any decisions suffer; infinite where there is none.
+
+        `plan.regret_bound` is what the system's own theorem says, and `plan.vacuous` whether that is worth anything.
+        """
+        if self.plan is None:
+            return float("inf")
+        found = self.plan.trivial_regret if self.plan.regret_bound is None else self.plan.certified_regret
+        return float("inf") if found is None else found
+
+    def cost(self, loss: Loss) -> Cost | None:
+        """Return what the plan costs to run with this kind of loss, an estimate; None where there is no plan."""
+        return None if self.plan is None else self.plan.cost(loss)
 
     @property
     def assumes(self) -> str:
@@ -69,20 +93,49 @@ class Offer:
 class Comparison:
     """All systems' answers to one goal, the lowest certificate first; prints as a table.
 
-    `offers` are those with a plan, `refusals` the others with their reasons; `best` is the first offer's plan.
+    With `aim="ordinary"` the lowest loss on public data comes first, and `resting` is the loss a round of a decision
+    that never moves there. `offers` are those with a plan, `refusals` the others with their reasons; `best` is the
+    first plan whose decisions stay in the domain asked for, and that does not take too much work.
     """
 
     goal: Goal
     offers: tuple[Offer, ...]
     refusals: tuple[Offer, ...]
+    aim: str = AIMS[0]
+    certificate_at_most: float | None = None
+    resting: float | None = None
 
     @property
     def best(self) -> BasePlan:
-        """The plan with the lowest certificate."""
-        if not self.offers or self.offers[0].plan is None:
-            reasons = "; ".join(f"{offer.system}: {offer.reason}" for offer in self.refusals)
-            raise ValueError(f"no system meets this goal ({_wanted(self.goal)}): {reasons}")
-        return self.offers[0].plan
+        """The first plan whose decisions stay in the domain, that may run, and promises what was asked for.
+
+        `goal.max_operations` says how much work a run may take, `certificate_at_most` how much regret may be promised.
+        """
+        staying = [one for one in self.offers if one.plan is not None and one.plan.domain == self.goal.domain]
+        most = self.certificate_at_most
+        good = [one for one in staying if most is None or one.regret_bound <= most]
+        if staying and not good:
+            least = min(offer.regret_bound for offer in staying)
+            raise ValueError(
+                f"certificate_at_most must be at least {least:.6g}, the lowest regret that a plan for this goal "
+                f"({_wanted(self.goal)}) promises, got {most!r}"
+            )
+        for offer in good:
+            if offer.plan is not None and self.affordable(offer) and (self.resting is None or offer.tried is not None):
+                return offer.plan
+        if good:
+            least = min((offer.cost(self.goal.loss) or _NOTHING).operations for offer in good)
+            raise ValueError(
+                f"max_operations must be at least {least:.2g} for the cheapest plan that meets this goal "
+                f"({_wanted(self.goal)}), got {self.goal.max_operations:.2g}; None allows any"
+            )
+        reasons = "; ".join(f"{offer.system}: {offer.reason}" for offer in self.refusals)
+        raise ValueError(f"no system meets this goal ({_wanted(self.goal)}): {reasons}")
+
+    def affordable(self, offer: Offer) -> bool:
+        """Say whether a run of the offer is estimated to take no more than `goal.max_operations`."""
+        cost = offer.cost(self.goal.loss)
+        return cost is not None and (self.goal.max_operations is None or cost.operations <= self.goal.max_operations)
 
     def __iter__(self) -> Iterator[Offer]:
         """Go through the offers, the best first."""
@@ -98,17 +151,29 @@ class Comparison:
 
     def __str__(self) -> str:
         """Lay the comparison out as a table in plain text."""
-        T, trivial = self.goal.horizon, self.goal.lipschitz * self.goal.domain.diameter
+        T = self.goal.horizon
         lines = [f"{T:,} rounds of {self.goal.loss!r} on {self.goal.domain!r}, {_wanted(self.goal)}", ""]
-        lines.append(f"{'system':<{_NAME}}{'regret/round':>13}{'switches':>12}  assumes")
+        measured = self.resting is not None
+        if measured:
+            lines[1:] = [f"On the public data, never moving costs {self.resting:.6g} a round.", ""]
+        more = f"{'loss there':>12}{'changes':>10}" if measured else ""
+        lines.append(f"{'system':<{_NAME}}{more}{'regret/round':>13}{'switches':>12}{'operations':>12}  assumes")
         for offer in self.offers:
-            assert offer.plan is not None
-            switches = offer.plan.expected_switches
-            shown = "" if switches is None else f"{switches:,.0f}"
-            per_round = offer.regret_bound / T
-            vacuous = " (vacuous)" if per_round >= trivial else ""
-            line = f"{offer.system:<{_NAME}}{per_round:>13.6g}{shown:>12}  {offer.assumes}{vacuous}"
-            lines.append(line)
+            plan, cost = offer.plan, offer.cost(self.goal.loss)
+            assert plan is not None
+            assert cost is not None
+            shown = "" if plan.expected_switches is None else f"{plan.expected_switches:,.0f}"
+            marks = ["vacuous"] if plan.vacuous else ["not certified"] if plan.regret_bound is None else []
+            marks += [] if self.affordable(offer) else ["too much work"]
+            marks += [offer.reason] if measured and offer.tried is None else []
+            said = f" ({', '.join(marks)})" if marks else ""
+            numbers = f"{offer.regret_bound / T:>13.6g}{shown:>12}{cost.operations:>12.1g}"
+            if measured:
+                seen = offer.tried
+                numbers = (
+                    f"{'':>22}{numbers}" if seen is None else f"{seen.loss:>12.6g}{seen.switches:>10,.0f}{numbers}"
+                )
+            lines.append(f"{offer.system:<{_NAME}}{numbers}  {offer.assumes}{said}")
         if self.refusals:
             lines += ["", "does not apply"]
             reasons: dict[str, list[str]] = {}
@@ -130,6 +195,11 @@ class Wanted(TypedDict, total=False):
     adversary: str
     smoothness: float | None
     exp_concavity: float | None
+    strong_convexity: float | None
+    max_operations: float | None
+    aim: str
+    like: Any
+    certificate_at_most: float | None
 
 
 def compare_plans(
@@ -145,13 +215,28 @@ def compare_plans(
     adversary: str = "adaptive",
     smoothness: float | None = None,
     exp_concavity: float | None = None,
+    strong_convexity: float | None = None,
+    max_operations: float | None = MOST_OPERATIONS,
+    aim: str = AIMS[0],
+    like: Any = None,
+    certificate_at_most: float | None = None,
 ) -> Comparison:
     """Return the best plan of every system for one goal, with its certificate, or why it does not apply.
 
     With `epsilon` and `delta` only private systems apply, with `max_switches` only those that can promise (at least in
     expectation) so few changes; with both, those that do both. `adversary` says against whom privacy must hold. What a
-    regret bound assumes stands beside it. `smoothness` (of every round's loss) and `exp_concavity` are for the systems
-    that need them, where the loss does not tell.
+    regret bound assumes stands beside it. `smoothness` (of every round's loss), `exp_concavity` and `strong_convexity`
+    are for the systems that need them, where the loss does not tell.
+
+    A certificate that says no more than what staying at the centre does is marked as vacuous, and none is shown that is
+    above what any decisions suffer. Operations are an estimate for the whole horizon (`plan.cost(loss)` says more);
+    what takes more than `max_operations` is shown, but is not `best`.
+
+    `aim="ordinary"` puts first what does well on ordinary streams, each plan with the same privacy and changes as
+    before. `like` is **public** data, or a model of yours: arrays as `observe_many` takes them, or a stream of the lab.
+    Every plan is run on it, and the lowest mean loss comes first; without it, the systems that are made for ordinary
+    data do. The private stream itself must not be passed: what is chosen by it reveals it, and no epsilon covers that.
+    `certificate_at_most` is the most regret that the chosen plan may promise for the worst stream.
 
     >>> import reticent as rt
     >>> found = rt.compare_plans(rt.Ball(3), 1000, 1.0, rt.Hinge(), max_switches=100)
@@ -160,20 +245,55 @@ def compare_plans(
     >>> found["FTRL"].reason
     'may change its decision every round'
     """
+    if aim not in AIMS:
+        raise ValueError(f"aim must be {' or '.join(map(repr, AIMS))}, got {aim!r}")
+    if like is not None and aim != AIMS[1]:
+        raise ValueError('like is for aim="ordinary": certificates look at no data; give that aim, or leave like out')
+    if certificate_at_most is not None:
+        positive("certificate_at_most", certificate_at_most)
     size, privacy = (domain, horizon, lipschitz, loss), (epsilon, delta)
-    goal = checked(Goal(*size, *privacy, max_switches, neighbors, adversary, smoothness, exp_concavity))
+    known = (smoothness, exp_concavity, strong_convexity)
+    goal = checked(Goal(*size, *privacy, max_switches, neighbors, adversary, *known, max_operations))
     offers, refusals = [], []
     for system in SYSTEMS:
         try:
             offers.append(Offer(system.name, system.answer(goal)))
         except NotApplicable as why:
             refusals.append(Offer(system.name, None, str(why)))
-    offers.sort(key=lambda offer: offer.regret_bound)
-    return Comparison(goal, tuple(offers), tuple(refusals))
+    # What is capped is told apart by what its own theorem says.
+    offers.sort(key=lambda offer: (offer.regret_bound, offer.plan.regret_bound or 0.0 if offer.plan else 0.0))
+    found = Comparison(goal, tuple(offers), tuple(refusals), aim, certificate_at_most)
+    return found if aim == AIMS[0] else _ordinary(found, like)
+
+
+def _ordinary(found: Comparison, like: Any) -> Comparison:
+    """Return the comparison with what does well on ordinary data first."""
+    if like is None:
+        made_for = {system.name for system in SYSTEMS if system.ordinary}
+        return replace(found, offers=tuple(sorted(found.offers, key=lambda offer: offer.system not in made_for)))
+    goal = found.goal
+    offers = [_tried(found, offer, like) for offer in found.offers]
+    offers.sort(key=lambda offer: float("inf") if offer.tried is None else offer.tried.loss)
+    return replace(found, offers=tuple(offers), resting=resting(goal.domain, goal.loss, goal.lipschitz, like))
+
+
+def _tried(found: Comparison, offer: Offer, like: Any) -> Offer:
+    assert offer.plan is not None
+    if not found.affordable(offer):
+        return replace(offer, reason="not tried")
+    try:
+        return replace(offer, tried=tried(offer.plan, found.goal.loss, like))
+    except WorkLimitError:
+        return replace(offer, reason="needs too much work")
 
 
 def best_plan(domain: Domain, horizon: int, lipschitz: float, loss: Loss, **goal: Unpack[Wanted]) -> BasePlan:
     """Return the plan with the lowest certificate among all systems that apply; the goal as for `compare_plans`.
+
+    With `aim="ordinary"` it is the one with the lowest loss on the public data `like`; `compare_plans` says what else
+    was tried there.
+    A plan that would take more than `max_operations` (1e13 unless given; None: any number) is not chosen.
+    Plans whose decisions may leave the domain (`DP-FTRL, smooth losses`) are listed there, and not chosen here.
 
     >>> import reticent as rt
     >>> plan = rt.best_plan(rt.Interval(-1.0, 1.0), 1000, 1.0, rt.Absolute(), max_switches=100)
@@ -204,9 +324,9 @@ def checked(goal: Goal) -> Goal:
         integer("max_switches", goal.max_switches, least=0)
     check_neighbors(goal.neighbors)
     check_adversary(goal.adversary)
-    for name in ("smoothness", "exp_concavity"):
+    for name in ("smoothness", "exp_concavity", "strong_convexity", "max_operations"):
         if getattr(goal, name) is not None:
-            positive(name, getattr(goal, name), zero=name == "smoothness")
+            positive(name, getattr(goal, name), zero=name in ("smoothness", "strong_convexity"))
     return goal
 
 

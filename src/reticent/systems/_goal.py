@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reticent.domains import Domain
 from reticent.losses import Linear, Loss
+from reticent.systems._cost import MOST_OPERATIONS
 from reticent.systems._plan import BasePlan
 
 
@@ -19,7 +20,8 @@ class Goal:
     """What is asked of a plan: rounds of one loss over a domain, and what may be revealed and changed.
 
     `smoothness` bounds the second derivatives of every round's loss, and `exp_concavity` is the largest alpha for which
-    exp(-alpha loss) is concave, where the caller knows them.
+    exp(-alpha loss) is concave, where the caller knows them; `strong_convexity` is what every round's loss has at
+    least. `max_operations` is what `best` may cost to run (None: anything).
     """
 
     domain: Domain
@@ -33,6 +35,8 @@ class Goal:
     adversary: str = "adaptive"
     smoothness: float | None = None
     exp_concavity: float | None = None
+    strong_convexity: float | None = None
+    max_operations: float | None = MOST_OPERATIONS
 
     @property
     def size(self) -> tuple[Domain, int, float]:
@@ -56,8 +60,8 @@ class Goal:
 class System:
     """A system among those to choose from: `answer` returns its best plan for a goal, or raises `NotApplicable`.
 
-    `private` systems can meet an epsilon, `lazy` ones a `max_switches` (in expectation at least); `propose` is the
-    planner behind it, for goals that fit.
+    `private` systems can meet an epsilon, `lazy` ones a `max_switches` (in expectation at least); `ordinary` ones are
+    made for data as they usually are, not for the worst; `propose` is the planner behind it, for goals that fit.
     """
 
     name: str
@@ -65,6 +69,7 @@ class System:
     private: bool = False
     lazy: bool = False
     experts: bool = False
+    ordinary: bool = False
 
     def answer(self, goal: Goal) -> BasePlan:
         """Return the system's plan, or raise `NotApplicable` with the reason in a few words."""

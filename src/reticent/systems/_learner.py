@@ -71,6 +71,7 @@ class Learner(ABC):
         self._inbox = Inbox(plan.domain, loss, plan.lipschitz)
         self._last = self._promised()
         self._walk: Decider = self._new_walk()
+        self._round_steps()
         self._stand()
 
     def _promised(self) -> int:
@@ -80,6 +81,37 @@ class Learner(ABC):
     @abstractmethod
     def _new_walk(self) -> Decider:
         """Return the walk at its first decision."""
+
+    def _round_steps(self) -> None:
+        """Tell a walk of noisy steps the grid that it is to round them to; walks in old files have none."""
+        walk: Any = self._walk
+        if self.plan.on_grid and hasattr(walk, "steps") and not walk.steps.size:
+            walk.steps = self.plan.grid
+
+    @property
+    def _u(self) -> Array:
+        """The decision in play, in the chart, as it is released."""
+        shown: Array = self._released(self._walk.u[None])[0]
+        return shown
+
+    def _released(self, points: Array) -> Array:
+        """Return points of the walk, in the chart, as they are released: on the grid if the plan is private.
+
+        A walk of draws goes on with them as they were drawn: that is what its proofs are about, and to round what is
+        shown of them is post-processing (docs/theory, Q11). One of noisy steps has rounded them itself.
+        """
+        return points if hasattr(self._walk, "steps") else self.plan.released(points)
+
+    def _shown(self, changes: Changes, before: Array) -> Changes:
+        """Return changes of the walk as those of what is released: a point of the grid that comes again is none."""
+        if not self.plan.on_grid or not len(changes):
+            return changes
+        points = self._released(np.concatenate([before[None], changes.points(before.size)]))
+        moved = (points[1:] != points[:-1]).any(axis=1)
+        shown = Changes()
+        if moved.any():
+            shown.add_many(changes.places()[moved], points[1:][moved])
+        return shown
 
     def _new_gate(self) -> Gate:
         return Gate(self.plan.domain, self.loss, self.plan.lipschitz, self._on_steep)
@@ -169,7 +201,7 @@ class Learner(ABC):
 
     def _play(self, block: tuple[Any, ...], parts: list[Any]) -> Trace:
         """Take in a block that was admitted."""
-        first, begin = self._rounds, self._walk.u.copy()
+        first, begin = self._rounds, self._u.copy()
         try:
             return self._record(block, parts, first, begin, self._take(parts))
         except BaseException as error:
@@ -245,7 +277,9 @@ class Learner(ABC):
 
     def _check_decision(self) -> None:
         domain, x = self.plan.domain, self._x
-        if not np.array_equal(x, domain.from_chart(self._walk.u)) or not domain.contains(x):
+        # In files of version 1 no decision is on a grid: the next one will be.
+        known = any(np.array_equal(x, domain.from_chart(u)) for u in (self._u, self._walk.u))
+        if not known or not domain.contains(x):
             raise ValueError(f"its decision {x} is not the one of its walk, or lies outside {domain!r}")
         if x.flags.writeable:
             raise ValueError("its decision can be written to")
@@ -264,6 +298,7 @@ class Learner(ABC):
             final=self._x,
             parts=parts,
             data=block,
+            comparators=self.plan.comparators,
         )
 
     def _refuse_overlap(self) -> NoReturn:
@@ -301,19 +336,22 @@ class Learner(ABC):
 
     def _take(self, parts: list[Any]) -> Changes:
         """Take in prepared rounds; return the changes of decision, counted from the learner's first round."""
-        changes = Changes()
+        self._round_steps()
+        changes, before = Changes(), self._walk.u.copy()
         try:
             for rows in parts:
                 self._walk.take(rows, changes)
         finally:
+            changes = self._shown(changes, before)
             self._switches += len(changes)
-            self._stand()
+            self._stand(moved=not np.array_equal(before, self._walk.u))
         return changes
 
-    def _stand(self) -> None:
+    def _stand(self, moved: bool = True) -> None:
         """Bring what the caller sees up to date with the walk; the count, which tells of an interrupt, comes last."""
         done = int(self._walk.done)
-        self._x = read_only(self.plan.domain._from_chart(self._walk.u))
+        if moved:
+            self._x = read_only(self.plan.domain._from_chart(self._u))
         # Rounds can wait in the inbox until the decision may change, or it is full.
         self._wake = min(int(self._walk.due), done + self._inbox.capacity)
         self._rounds = max(done, self._rounds)  # fewer than were acknowledged: some were lost on the way

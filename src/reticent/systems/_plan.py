@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-from reticent._core._check import integer, positive
+from reticent._core._check import Array, integer, positive
 from reticent.domains import Domain
-from reticent.losses import Loss
+from reticent.losses import Linear, Loss
 from reticent.privacy._account import Certificate, Statement, SystemAccount
 from reticent.systems._checks import check_claim, check_neighbors, check_rounds, check_scale
+from reticent.systems._cost import Cost, cost_of
+from reticent.systems._grid import NOISE, Rounding, largest_step, on_grid
 from reticent.systems._words import (
     ACCOUNTANT,
     claim_rows,
@@ -25,7 +28,17 @@ from reticent.systems._words import (
 if TYPE_CHECKING:
     from reticent.systems._learner import Learner
 
+_REAL_NUMBERS = ContextVar("real numbers", default=False)  # whether claims are checked without what rounding adds
 _ROUNDING = 1e-9  # certificates are computed to ten digits: a goal that is met exactly must not be refused
+
+
+class WithoutEnd(NamedTuple):
+    """What is said of a plan without a horizon, in the places where others give numbers."""
+
+    switches: str = "depends on the epoch: see plan.epoch(k)"
+    regret: str = "depends on the epoch: see plan.epoch(k)"
+    privacy: str = "The run is made of epochs that share nothing, and the promise holds for all of it."
+    quality: str = "Each epoch has its own bound on regret: see plan.epoch(k).regret_bound."
 
 
 class BasePlan(ABC):
@@ -45,6 +58,11 @@ class BasePlan(ABC):
     """What the certificates rest on, in words."""
     learner: ClassVar[type[Learner]]
     """Who plays it."""
+    work: ClassVar[str] = "steps"
+    """What a run spends its time with: "steps", "matrices", "solves" or "draws" (see `cost`)."""
+
+    cut: ClassVar[bool] = True
+    """Whether decisions lie in the domain before they are put on a grid, whose cells its boundary cuts then."""
 
     domain: Domain
     horizon: int | None
@@ -62,6 +80,32 @@ class BasePlan(ABC):
     def change(self) -> float:
         """How steep the difference of two losses is that one round of neighbouring streams may have."""
         return 2 * self.lipschitz if self.neighbors == "replace" else self.lipschitz
+
+    @property
+    def comparators(self) -> Domain:
+        """Whom the regret bound is against: the fixed decisions of the domain, unless a plan says otherwise."""
+        return self.domain
+
+    @property
+    def on_grid(self) -> bool:
+        """Whether decisions are put on a public grid before they are released: those of private plans (Q11)."""
+        return self.private and not self.domain.finite
+
+    @property
+    def grid(self) -> Array:
+        """The steps of that grid, in the chart: those of the body that regret is against."""
+        return self.comparators.grid
+
+    def released(self, points: Array) -> Array:
+        """Return points of the chart as they are released."""
+        return on_grid(self.domain, points, self.grid) if self.on_grid else points
+
+    @property
+    def grid_regret(self) -> float:
+        """What that may cost over the horizon, which regret bounds include."""
+        if not self.on_grid or self.horizon is None:
+            return 0.0
+        return self.lipschitz * self.horizon * largest_step(self.comparators, self.cut)
 
     @property
     def max_switches(self) -> int | None:
@@ -94,14 +138,51 @@ class BasePlan(ABC):
         return None if self.horizon is None else self.lipschitz * self.domain.diameter * self.horizon
 
     @property
-    def vacuous(self) -> bool:
-        """Whether the regret bound says no more than that a round costs at most `lipschitz * diameter`."""
+    def idle_regret(self) -> float | None:
+        """What the regret of staying at the centre is below: lipschitz * radius * horizon."""
+        return None if self.horizon is None else self.lipschitz * self.domain.radius * self.horizon
+
+    @property
+    def certified_regret(self) -> float | None:
+        """The lower of `regret_bound`, by the system's own theorem, and of `trivial_regret`: both are true."""
         bound, trivial = self.regret_bound, self.trivial_regret
-        return bound is not None and trivial is not None and bound >= trivial
+        return bound if bound is None or trivial is None else min(bound, trivial)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the regret bound says no more than what any decisions satisfy, or what staying at the centre does."""
+        bound, trivial, idle = self.regret_bound, self.trivial_regret, self.idle_regret
+        if bound is None or trivial is None or idle is None:
+            return False
+        return bound >= min(trivial, idle) * (1 - _ROUNDING)
+
+    def vacuous_in_words(self) -> str:
+        """Say what a vacuous bound is compared with; nothing of others."""
+        if not self.vacuous or self.trivial_regret is None or self.idle_regret is None:
+            return ""
+        idle, trivial = number(self.idle_regret), number(self.trivial_regret)
+        return (
+            f"The regret bound is vacuous: staying at the centre satisfies lipschitz * radius * horizon = {idle}, and "
+            f"any decisions whatever lipschitz * diameter * horizon = {trivial}."
+        )
+
+    def cost(self, loss: Loss | None = None) -> Cost:
+        """Return what a run costs: operations over the horizon, numbers kept, and both in words; an estimate.
+
+        `loss` is the kind of loss that it will be run with (linear unless given); only some systems depend on it.
+        """
+        return cost_of(self, Linear() if loss is None else loss)
 
     def check_as_written(self) -> None:
-        """Refuse a plan, from a file, that could not have been made: every value is checked again."""
-        again: Any = replace(cast(Any, self))
+        """Refuse a plan, from a file, that could not have been made: every value is checked again.
+
+        Plans of version 1 claim what holds for real numbers: their accounts now say a little more.
+        """
+        told = _REAL_NUMBERS.set(True)
+        try:
+            again: Any = replace(cast(Any, self))
+        finally:
+            _REAL_NUMBERS.reset(told)
         if again != self or getattr(again, "seal", None) != getattr(self, "seal", None):
             raise ValueError("its plan is not as the planner wrote it")
 
@@ -130,6 +211,14 @@ class BasePlan(ABC):
     def horizon_in_words(self) -> str:
         """Say how many rounds the plan is for."""
         return f"{self.horizon:,} rounds"
+
+    def without_end(self) -> WithoutEnd:
+        """Say what holds without a horizon; asked only of plans that have none. Unless overridden, they have epochs."""
+        return WithoutEnd()
+
+    def without_bound(self) -> str:
+        """Say what is known of decisions where no bound on regret is stated."""
+        return "This plan states no bound on regret."
 
     @abstractmethod
     def changes_in_words(self) -> str:
@@ -170,6 +259,11 @@ class SystemPlan(BasePlan):
 
     What privacy is claimed holds for adaptive losses always.
     """
+    near: ClassVar[float] = NOISE
+    """How near to exact the machine's decisions are taken to be (docs/theory, Q11)."""
+    cut: ClassVar[bool] = False
+    tosses: ClassVar[bool] = False
+    """Whether coins are tossed, one a batch at most."""
 
     domain: Domain
     horizon: int
@@ -183,13 +277,17 @@ class SystemPlan(BasePlan):
         """Check every value, and that the parameters honour the claim."""
         if not isinstance(self.domain, Domain):
             raise ValueError(f"domain must be a domain such as Ball(dim=2), got {self.domain!r}")
-        self._set(horizon=check_rounds("horizon", self.horizon))
+        self._set(horizon=self._check_horizon())
         self._set(lipschitz=positive("lipschitz", self.lipschitz))
         check_scale(self.domain, self.lipschitz)
         check_neighbors(self.neighbors)
         self._check()
         check_rounds("batch", getattr(self, "batch", 1))
         self._check_claim()
+
+    def _check_horizon(self) -> int | None:
+        """Return the horizon; a system whose plans may do without one returns None for that."""
+        return check_rounds("horizon", self.horizon)
 
     def _check(self) -> None:
         """Check the parameters of the system; raise ValueError for a bad one."""
@@ -204,7 +302,10 @@ class SystemPlan(BasePlan):
             return
         epsilon, delta = check_claim(self.epsilon, self.delta)
         self._set(epsilon=epsilon, delta=delta)
-        found = self.account().epsilon(delta)
+        if _REAL_NUMBERS.get():
+            found = SystemAccount(self.horizon, self.neighbors, self.statements(self.horizon)).epsilon(delta)
+        else:
+            found = self.account().epsilon(delta)
         if found > epsilon * (1 + _ROUNDING):
             raise ValueError(
                 f"epsilon must be at least {found:.6g} at delta={delta:g} for these parameters, got "
@@ -254,7 +355,22 @@ class SystemPlan(BasePlan):
             raise ValueError(
                 f"rounds must be at most the horizon of {self.horizon}, got {rounds}; plan a longer horizon"
             )
-        return SystemAccount(count, self.neighbors, self.statements(count))
+        return SystemAccount(count, self.neighbors, self.in_floating_point(count))
+
+    def in_floating_point(self, rounds: int) -> tuple[Statement, ...]:
+        """Return the statements of `rounds` rounds as they hold for the machine (docs/theory, Q11, Q12)."""
+        return self.rounding(rounds).applied(self.statements(rounds))
+
+    def rounding(self, rounds: int) -> Rounding:
+        """Return what the machine's arithmetic may add in `rounds` rounds.
+
+        A decision that the changed round may show in comes after every batch at most, or as often as changes are
+        allowed.
+        """
+        batches = rounds // int(getattr(self, "batch", 1))
+        releases = batches if self.max_switches is None else min(batches, self.max_switches)
+        coins = batches if self.tosses and releases else 0
+        return Rounding.of(self.domain, rounds, releases, near=self.near, cut=self.cut, coins=coins)
 
     def changes_in_words(self) -> str:
         """Say how often the decision changes."""
@@ -281,10 +397,7 @@ class SystemPlan(BasePlan):
         rows += [("assumes", self.assumes), *claim_rows(self, ", also for losses chosen after seeing decisions")]
         rows += [("neighbors", self.neighbors)] if self.private else []
         rows += [("remark", remark) for remark in self.remarks]
-        if self.vacuous and self.trivial_regret is not None:
-            told = f"The regret bound is vacuous: any decisions whatever satisfy {number(self.trivial_regret)}."
-            rows.append(("remark", told))
-        return rows
+        return rows + ([("remark", self.vacuous_in_words())] if self.vacuous else [])
 
 
 _COMMON = {f.name for f in fields(SystemPlan)}

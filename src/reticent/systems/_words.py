@@ -35,8 +35,8 @@ def size_rows(plan: BasePlan) -> list[tuple[str, str]]:
 def switch_and_regret(plan: BasePlan) -> list[tuple[str, str]]:
     """Return the certificates: expected switches and regret."""
     if plan.horizon is None:
-        later = "depends on the epoch: see plan.epoch(k)"
-        return [("expected switches", later), ("regret bound", later)]
+        told = plan.without_end()
+        return [("expected switches", told.switches), ("regret bound", told.regret)]
     switches = regret = "not stated"
     if plan.expected_switches is not None:
         share = plan.expected_switches / plan.horizon
@@ -107,11 +107,7 @@ def _about_privacy(plan: BasePlan) -> tuple[str, str]:
             "reacts to them, or whose behaviour is influenced by them, is outside this promise; "
             "adversary='adaptive' covers that."
         )
-        + (
-            " The run is made of epochs that share nothing, and the promise holds for all of it."
-            if plan.horizon is None
-            else ""
-        )
+        + (f" {plan.without_end().privacy}" if plan.horizon is None else "")
     )
 
 
@@ -159,9 +155,9 @@ def _sharper(plan: BasePlan, right: float) -> str:
 def _regret(plan: BasePlan) -> tuple[str, str]:
     head = "How good the decisions are"
     if plan.horizon is None:
-        return head, "Each epoch has its own bound on regret: see plan.epoch(k).regret_bound."
+        return head, plan.without_end().quality
     if plan.regret_bound is None:
-        return head, "This plan states no bound on regret."
+        return head, plan.without_bound()
     return head, (
         f"Against the best fixed decision in hindsight, the decisions cost at most {plan.regret_bound:,.6g} more over "
         f"{plan.horizon:,} rounds ({plan.regret_bound / plan.horizon:.4g} per round), on average over the learner's "
@@ -172,10 +168,22 @@ def _regret(plan: BasePlan) -> tuple[str, str]:
 def _assumptions(plan: BasePlan) -> list[str]:
     points = [f"every loss is convex, and no steeper on the domain than {plan.lipschitz:g} (the learner checks it);"]
     points.append(plan.exactness_in_words())
-    points.append(
-        "real numbers and perfect randomness, where the machine has floating point and a generator: no theorem covers "
-        "the last bits of a published number;"
-    )
+    if plan.on_grid:
+        points.append(
+            "decisions are released on a public grid of 2^-18 of half the width of the body, so that their last bits "
+            "tell nothing; what rounding before it may do is assumed, not proved, to be within Assumption F of "
+            "docs/theory, Q11 (each coordinate within 2^-18 of its law or less, as a Gaussian release), and that is "
+            "part of epsilon and delta; randomness is perfect;"
+        )
+    elif plan.private and plan.domain.finite:
+        points.append(
+            "the chance of every coin and every expert is right to a factor of exp(2^-40), which is part of epsilon "
+            "(docs/theory, Q11), and randomness is perfect;"
+        )
+    elif plan.private:
+        points.append("randomness is perfect, where the machine has a generator;")
+    else:
+        points.append("real numbers and perfect randomness, where the machine has floating point and a generator;")
     if plan.private:
         points += [
             "decisions are all that is shown: not the auxiliary draws, the losses, a trace, an error, or which coins "

@@ -32,6 +32,7 @@ CASES = [
     Case("flat-ball", lambda: plan_flat(rt.Ball(2), 400, 1.0, 3.0, 1e-5), rt.Logistic()),
     Case("flat-interval", lambda: plan_flat(rt.Interval(0.0, 2.0), 400, 1.0, 3.0, 1e-5), rt.Absolute()),
     Case("flat-box", lambda: FlatPlan(rt.Box([-1, 0], [1, 2]), 300, 1.0, beta=0.05, p=0.05, budget=60), rt.Linear()),
+    Case("flat-lazy", lambda: rt.planning.plan_flat_lazy(rt.Interval(-1.0, 1.0), 400, 1.0, 60), rt.Absolute()),
     Case("newton-ball", lambda: plan_newton(rt.Ball(3), 400, 1.0, math.exp(-1.0)), rt.Logistic()),
     Case("newton-box", lambda: plan_newton(rt.Box([-1, 0], [1, 2]), 400, 2.0, 0.05), rt.Logistic(), scale=0.5),
     Case("newton-squared", lambda: plan_newton(rt.Simplex(4), 400, 1.0, 0.2), rt.Squared(), scale=0.7),

@@ -3,6 +3,7 @@
 from _case import Case
 
 import reticent as rt
+from reticent.systems.lazy_leader._independent import plan_independent
 from reticent.systems.lazy_leader._lazy_leader import plan_lazy_leader
 from reticent.systems.perturbed._lazy import plan_sherman_koren
 from reticent.systems.perturbed._objective import plan_objective
@@ -15,6 +16,8 @@ def objective(domain, smoothness, **options):
 BOX = rt.Box([-1.0, 0.0], [1.0, 2.0])
 
 CASES = [
+    Case("independent-ball", lambda: plan_independent(rt.Ball(3), 400, 1.0), rt.Hinge(), certified=False),
+    Case("independent-box", lambda: plan_independent(BOX, 400, 1.0, 3), rt.Linear(), certified=False),
     Case("objective-ball-linear", objective(rt.Ball(3), 0.0), rt.Linear()),
     Case("objective-ball-logistic", objective(rt.Ball(3), 1.0), rt.Logistic()),
     Case("objective-box-huber", objective(BOX, 1.0, neighbors="zero-out"), rt.Huber(0.5)),

@@ -1,0 +1,93 @@
+"""What a plan costs to run: operations over the horizon and numbers kept, as estimates good to a factor of ten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from reticent.losses import Custom, GeneralisedLinear, Linear, Loss, Squared
+
+if TYPE_CHECKING:
+    from reticent.systems._plan import BasePlan
+
+MOST_OPERATIONS = 1e13
+"""What `best_plan` holds for too much: some hours to a day of one core."""
+
+
+class Cost(NamedTuple):
+    """Operations over the whole horizon, the most numbers that are kept at a time, and both in words.
+
+    They are estimates, from how a system works and how often its decision changes in expectation: an order of
+    magnitude, not a promise. Draws that a stream makes hard take more.
+    """
+
+    operations: float
+    numbers: float
+    words: str
+
+
+# Constants are counts of passes over a vector, rounded up from the code of each kind.
+_STEP = 10  # a round of a gradient method: margin, slope, sums, noise and the nearest point
+_SOLVE = 10  # passes over the past by Newton's method, with a Hessian each, for one minimiser
+_DRAWS = 4  # draws per change of decision: the decision, and those of coins that were looked at in vain
+_TRIED = 10  # proposals per exact draw
+_READ = 100  # past losses read by a draw that thins them
+_KINKED = 1_000  # the same for losses with kinks in several dimensions
+_CHAIN = 100  # passes over the past by a draw that knows a loss by its values only
+
+
+def _steps(plan: BasePlan, loss: Loss) -> Cost:
+    """Return the cost of a method that needs the gradient of each round once, and sums."""
+    d = plan.domain.chart_dim
+    return Cost(_STEP * _rounds(plan) * d, _STEP * d, "O(d) a round")
+
+
+def _matrices(plan: BasePlan, loss: Loss) -> Cost:
+    """Return the cost of a method that keeps a matrix, and factors it where the nearest point asks for that."""
+    d = plan.domain.chart_dim
+    return Cost(_STEP * _rounds(plan) * (d**2 + d**3 / 6), 2 * d**2, "O(d^2) a round, O(d^3) at the boundary")
+
+
+def _solves(plan: BasePlan, loss: Loss) -> Cost:
+    """Return the cost of a method that minimises the sum of all past losses anew at each change."""
+    d, T = plan.domain.chart_dim, _rounds(plan)
+    if isinstance(loss, Linear | Squared):
+        return Cost(_STEP * T * d**2 + _changes(plan) * _SOLVE * d**3, 3 * d**2, "O(d^2) a round, O(d^3) a change")
+    passes = _changes(plan) * _SOLVE * T / 2 * d**2
+    return Cost(_STEP * T * d**2 + passes, T * (d + 1), "passes over the past at each change, O(t d^2) each")
+
+
+def _draws(plan: BasePlan, loss: Loss) -> Cost:
+    """Return the cost of a method whose decisions are draws given all past losses."""
+    d, T, count = plan.domain.chart_dim, _rounds(plan), _DRAWS * _changes(plan)
+    if isinstance(loss, Linear | Squared):
+        return Cost(_STEP * T * d**2 + count * _TRIED * d**2, 3 * d**2, "O(d^2) a round and a draw")
+    if isinstance(loss, Custom) or not isinstance(loss, GeneralisedLinear):
+        return Cost(_STEP * T * d + count * _CHAIN * T / 2 * d, T * (d + 1), "passes over the past at each draw")
+    read = _READ if loss.curved or d == 1 else _KINKED
+    few = "a hundred" if read == _READ else "a thousand"
+    # Envelopes are made anew as the past grows: some twenty times per doubling, by one pass each.
+    made = _STEP * T * d**2 + count * _TRIED * (d**2 + read * d)
+    return Cost(made, T * (d + 1), f"O(d^2) a round, some {few} past losses read at each draw")
+
+
+def _rounds(plan: BasePlan) -> float:
+    return float(plan.horizon or 0)
+
+
+def _changes(plan: BasePlan) -> float:
+    found = plan.expected_switches
+    return _rounds(plan) if found is None else 1 + found
+
+
+_KINDS: dict[str, Callable[[BasePlan, Loss], Cost]] = {
+    "steps": _steps,
+    "matrices": _matrices,
+    "solves": _solves,
+    "draws": _draws,
+}
+
+
+def cost_of(plan: BasePlan, loss: Loss) -> Cost:
+    """Return the cost of a plan by the kind of its work, as `BasePlan.cost` does."""
+    return _KINDS[plan.work](plan, loss)
