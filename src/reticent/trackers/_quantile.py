@@ -2,45 +2,111 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fractions import Fraction
+from typing import Any, overload
 
 import numpy as np
 
 from reticent._core._check import Array, real
 from reticent._core._random import Seed
+from reticent._core._tags import saved
 from reticent.domains import Interval
 from reticent.learners import make
 from reticent.losses import Pinball
 from reticent.planning import best_plan, plan_ftrl, plan_private
-from reticent.trackers._tracker import Tracker, public_interval
+from reticent.trackers._memory import Memory
+from reticent.trackers._ranks import CELLS, Cells, drawn_cell, level_of
+from reticent.trackers._tracker import Tracker, named, public_interval
+from reticent.trackers._windows import WindowPlan, Windows, window_plan
 
 _ONE = np.ones(1)  # the features of every round
 SYSTEMS = ("DP-FTRL", "P-COMW", "best")
+_NAMES = ("level", "low", "high", "epsilon", "delta")
+_BEFORE = ("level", "low", "high", "horizon", "epsilon", "delta")
+
+# Noise is some 2/epsilon ranks. With 10/(epsilon m) values, m the share beyond the level, there are 10/epsilon ranks to
+# the end of the window, so that cells beyond it, all alike, are rarely drawn; 150/epsilon are for levels in the middle.
+_TAIL, _MORE = Fraction(10), Fraction(150)
 
 
+def needed(level: float) -> Fraction:
+    """Return how many values a window needs, times epsilon, for noise in its ranks to matter little."""
+    share = level_of(level)
+    return _TAIL / min(share, 1 - share) + _MORE
+
+
+@saved("windows of ranks")
+class RankWindows(Windows):
+    """Releases a quantile of every window by ranks (docs/theory, R11a), and publishes what a memory says."""
+
+    def __init__(self, plan: WindowPlan, level: float, cells: Cells, seed: Seed) -> None:
+        """Start in the middle of the bounds."""
+        super().__init__(plan, seed)
+        self.level, self.cells = level, cells
+        self.memory = Memory((plan.low + plan.high) / 2)
+        self.total = 0.0  # what was published, added up over the rounds of windows that are over
+
+    @property
+    def shown(self) -> float:
+        """What is published now."""
+        return self.memory.shown
+
+    @property
+    def average(self) -> float:
+        """The mean, over rounds, of what was published."""
+        return (self.total + self.shown * len(self._waiting)) / self.rounds if self.rounds else self.shown
+
+    def _release(self, values: Array) -> bool:
+        counts, before = self.cells.counts(values), self.shown
+        self.total += before * self.plan.window
+        cell = drawn_cell(counts, level_of(self.level), self.budget, self._rng, self.plan.neighbors)
+        return self.memory.take(self.cells.middle(cell)) != before
+
+
+@saved("private quantile")
 class PrivateQuantile(Tracker):
-    """The `q`-quantile of a stream of values between public bounds, private and up to date after every value.
+    """The quantile of a stream at `level`, between public bounds: private, and never at an end.
 
-    `horizon` is the number of values to come (None: unknown, in epochs of doubling length). The whole sequence of
-    `value` is (`epsilon`, `delta`)-private in any one of the values. Errors are in proportion to the width of the
-    bounds: keep it small.
+    Values are taken in windows. At the end of each one a number near its quantile is drawn by ranks, from public cells,
+    and what is published is computed from these draws: every value is used once, so that the whole sequence of `value`
+    is `epsilon`-private (delta 0) in any one of the values, however many come. The draw is exact in law (docs/theory,
+    R11). `window` is the number of values in one, chosen for small noise unless given; `traffic` is about how many
+    values come in a day, or whatever time should have at most 100 releases and at least 4. `cells` is how finely the
+    bounds are divided. Errors hardly depend on how wide the bounds are. A `delta` above 0 is not spent: nothing that we
+    know does better with it.
 
-    `system` is "DP-FTRL" unless given, or "P-COMW" without a horizon. On values of one law DP-FTRL has measured 2 to 10
-    times closer; P-COMW changes `value` 10 to 25 times less often, with a certificate that is lower by 4 percent (at
-    10,000 values) to 40 percent (a million). "best" takes the lowest certificate of all systems, within 5 percent of
-    that of P-COMW, after some seconds of planning.
-
-    `value` is the decision in play, which scatters around the quantile; `average`, the mean of all values published so
-    far, is free of privacy cost and often closer. A `seed` is for tests and experiments.
+    `value` follows the stream: it stays while releases say that it may. `average`, the mean of all that was published,
+    is for streams of one law. With `horizon=`, the number of values to come, or `system=` ("DP-FTRL", "P-COMW" or
+    "best") the quantile is that of the whole past, by a learner with a certificate on regret; that needs a `delta`. A
+    `seed` is for tests and experiments.
 
     >>> import numpy as np
     >>> import reticent as rt
-    >>> waiting = rt.PrivateQuantile(0.9, 0.0, 60.0, horizon=20_000, epsilon=1.0, delta=1e-6, seed=1)
+    >>> waiting = rt.PrivateQuantile(0.9, 0.0, 60.0, epsilon=1.0, seed=1)
     >>> waiting.update_many(np.random.default_rng(0).exponential(10.0, size=20_000))
-    >>> waiting.rounds, 20 < waiting.average < 26, waiting.spent() <= 1.0
-    (20000, True, True)
+    >>> waiting.rounds, 20 < waiting.value < 26, waiting.spent()
+    (20000, True, 1.0)
     """
 
+    @overload
+    def __init__(
+        self,
+        level: float,
+        low: float,
+        high: float,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        horizon: int | None = None,
+        window: int | None = None,
+        traffic: float | None = None,
+        cells: int = CELLS,
+        system: str | None = None,
+        neighbors: str = "replace",
+        seed: Seed = None,
+    ) -> None: ...
+
+    @overload
     def __init__(
         self,
         q: float,
@@ -53,25 +119,70 @@ class PrivateQuantile(Tracker):
         system: str | None = None,
         neighbors: str = "replace",
         seed: Seed = None,
-    ) -> None:
+    ) -> None: ...
+
+    def __init__(self, *goal: Any, **options: Any) -> None:
         """Plan for the goal, and start at a point that knows of no value."""
-        if not 0 < real("q", q) < 1:
-            raise ValueError(f"q must lie strictly between 0 and 1, got {q!r}; 0.5 gives the median")
-        loss, domain = Pinball(q), public_interval(low, high)
-        chosen = system if system is not None else "P-COMW" if horizon is None else "DP-FTRL"
-        plan = _plan(chosen, domain, horizon, loss, epsilon, delta, neighbors)
-        super().__init__(make(plan, loss, seed), low, high)
-        self.q = loss.tau
+        if "q" in options:
+            options["level"] = options.pop("q")
+        self._set_up(**named(_NAMES, _BEFORE, goal, options))
+
+    def _set_up(
+        self,
+        level: float,
+        low: float,
+        high: float,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        horizon: int | None = None,
+        window: int | None = None,
+        traffic: float | None = None,
+        cells: int = CELLS,
+        system: str | None = None,
+        neighbors: str = "replace",
+        seed: Seed = None,
+    ) -> None:
+        if not 0 < real("level", level) < 1:
+            raise ValueError(f"level (or q) must lie strictly between 0 and 1, got {level!r}; 0.5 gives the median")
+        domain = public_interval(low, high)
+        self.q = float(level)
+        if horizon is None and system is None:
+            goal = f"{self.q:g}-quantile", low, high, epsilon, delta
+            plan = window_plan(*goal, needed(self.q), window, traffic, neighbors)
+            super().__init__(RankWindows(plan, self.q, Cells(plan.low, plan.high, cells), seed), low, high)
+        else:
+            if window is not None or traffic is not None:
+                raise ValueError(
+                    f"window and traffic are for a tracker without horizon and system, got window={window!r} and "
+                    f"traffic={traffic!r}; leave one or the other out"
+                )
+            loss = Pinball(self.q)
+            chosen = system if system is not None else "DP-FTRL"
+            super().__init__(
+                make(_plan(chosen, domain, horizon, loss, epsilon, delta, neighbors), loss, seed), low, high
+            )
         self._counted = 0  # rounds that came by way of the tracker
         self._shown, self._since = self.value, 0  # what is published, and from which round on
         self._total = 0.0  # what was published before, added up over rounds
 
+    @property
+    def level(self) -> float:
+        """The share of values that the quantile is to be above."""
+        return self.q
+
     def _take(self, value: float) -> None:
+        if isinstance(self._learner, Windows):
+            self._learner.take(value)
+            return
         self._learner.observe(_ONE, value)
         self._counted += 1
         self._show(self.rounds, self.value)
 
     def _take_many(self, values: Array) -> None:
+        if isinstance(self._learner, Windows):
+            self._learner.take_many(values)
+            return
         first = self.rounds
         trace = self._learner.observe_many(np.ones(values.size), values)
         self._counted += values.size
@@ -86,12 +197,14 @@ class PrivateQuantile(Tracker):
 
     @property
     def value(self) -> float:
-        """The decision in play."""
-        return float(self._learner.decision[0])
+        """What is published now."""
+        return float(self._learner.shown if isinstance(self._learner, Windows) else self._learner.decision[0])
 
     @property
     def average(self) -> float:
-        """The mean, over rounds, of the values that were in play; `value` before the first round."""
+        """The mean, over rounds, of what was published; `value` before the first round."""
+        if isinstance(self._learner, RankWindows):
+            return self._learner.average
         if self.rounds != self._counted:
             past = self.rounds - self._counted
             raise ValueError(

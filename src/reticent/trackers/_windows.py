@@ -1,0 +1,266 @@
+"""Windows: values are gathered, each window is released once with pure privacy, and the run never ends.
+
+A value enters one release, so one epsilon holds for any number of rounds (docs/theory, R11b). What is published is
+computed from releases alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+
+from reticent._core._check import Array, integer, positive, real
+from reticent._core._random import Seed, generator
+from reticent._core._tags import saved
+from reticent.domains import Interval
+from reticent.privacy._pure import PureAccount, pure_event
+from reticent.systems._checks import check_neighbors, check_scale
+from reticent.systems._words import labelled
+
+_GREATEST = 50.0  # beyond it a promise of exp(epsilon) is none
+_LEAST = 1e-6
+_LONGEST = 1 << 40  # values of a window: ranks stay within 64 bits
+_MANY, _FEW = 100, 4  # releases in `traffic` values, at most and at least
+
+
+def check_pure(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return a privacy goal; delta may be 0, and is not spent."""
+    goal = positive("epsilon", epsilon)
+    if not _LEAST <= goal <= _GREATEST:
+        raise ValueError(
+            f"epsilon must be from {_LEAST:g} to {_GREATEST:g}, got {epsilon!r}; a number of values to come, which "
+            "need not be known, is given as horizon="
+        )
+    if not 0 <= real("delta", delta) < 1:
+        raise ValueError(f"delta must be at least 0 and less than 1, got {delta!r}; 0 asks for pure privacy")
+    return goal, float(delta)
+
+
+def window_of(enough: float | Fraction, window: int | None, traffic: float | None) -> int:
+    """Return how many values a window has: as given, or enough for small noise, adjusted to the traffic.
+
+    In `traffic` values, those of a day, say, there are at most 100 releases, and at least 4.
+
+    >>> [window_of(350.2, None, traffic) for traffic in (None, 86_400, 1_000)], window_of(350.2, 7, None)
+    ([351, 864, 250], 7)
+    """
+    if window is not None:
+        found = integer("window", window, least=1)
+    else:
+        found = math.ceil(enough)
+        if traffic is not None:
+            day = positive("traffic", traffic)
+            found = max(1, min(max(found, math.ceil(day / _MANY)), math.ceil(day / _FEW)))
+    if found > _LONGEST:
+        raise ValueError(f"window must be at most 2**40 values, got {found!r}; take a larger epsilon")
+    return found
+
+
+@saved("plan of windows")
+@dataclass(frozen=True, kw_only=True)
+class WindowPlan:
+    """What is promised of a tracker of windows: pure epsilon for any number of values, each used in one release.
+
+    >>> plan = WindowPlan(what="0.9-quantile", low=0.0, high=60.0, window=250, epsilon=1.0)
+    >>> plan.account().epsilon(0.0), plan.account(249).epsilon(0.0), plan.horizon
+    (1.0, 0.0, None)
+    """
+
+    what: str
+    low: float
+    high: float
+    window: int
+    epsilon: float
+    delta: float = 0.0
+    neighbors: str = "replace"
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        check_neighbors(self.neighbors)
+        check_scale(Interval(self.low, self.high), 1.0)
+        check_pure(self.epsilon, self.delta)
+        window_of(1, self.window, None)
+
+    @property
+    def horizon(self) -> None:
+        """None: a run never ends."""
+
+    @property
+    def private(self) -> bool:
+        """Whether the plan makes a privacy claim: always."""
+        return True
+
+    def account(self, rounds: int | None = None, method: str = "pld") -> PureAccount:
+        """Return what the first `rounds` rounds (any number, unless given) can reveal about any one of them."""
+        count = None if rounds is None else integer("rounds", rounds, least=0)
+        over = count is None or count >= self.window
+        return PureAccount.of(count, self.neighbors, self.epsilon if over else 0.0)
+
+    def dp_event(self) -> Any:
+        """Return a Gaussian event that bounds what a run reveals, for dp_accounting's default relation."""
+        return pure_event(self.epsilon)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the plan as labels and texts, for a table."""
+        changed = "is replaced by another" if self.neighbors == "replace" else "is left out (its round stays)"
+        return [
+            ("plan", f"{self.what} of windows"),
+            ("bounds", f"{self.low:g} to {self.high:g}"),
+            ("window", f"{self.window:,} values, each in one release"),
+            ("horizon", "none: any number of rounds"),
+            ("privacy", f"epsilon {self.epsilon:g}, delta 0, for streams in which one value {changed}"),
+            ("exact", "what is released is a whole number with exactly the stated law (docs/theory, R11)"),
+            ("quality", "no certificate: what is published follows the releases by a heuristic"),
+            ("remark", "windows are counted in rounds: a round put in or left out moves all later ones, uncovered"),
+        ]
+
+    def explain(self) -> str:
+        """Say in plain words what is promised."""
+        return (
+            "Whoever sees everything that is published learns little about any one value: pure epsilon "
+            f"{self.epsilon:g} (delta 0), for any number of values. The values of {self.window:,} rounds are released "
+            "together, once; all else is computed from releases. A person with k values is protected k times less. "
+            "Errors, timing and the saved state are not covered."
+        )
+
+    def __str__(self) -> str:
+        """Lay the plan out as a table in plain text."""
+        return labelled(self.rows())
+
+
+def window_plan(
+    what: str,
+    low: float,
+    high: float,
+    epsilon: float,
+    delta: float,
+    needed: Fraction,
+    window: int | None,
+    traffic: float | None,
+    neighbors: str,
+) -> WindowPlan:
+    """Return a plan for a goal; `needed`/epsilon values in a window make its noise small."""
+    goal, rest = check_pure(epsilon, delta)
+    size = window_of(needed / Fraction(goal), window, traffic)
+    bounds = float(low), float(high)
+    return WindowPlan(
+        what=what, low=bounds[0], high=bounds[1], window=size, epsilon=goal, delta=rest, neighbors=neighbors
+    )
+
+
+class Windows(ABC):
+    """Gathers clipped values; releases each full window, and publishes a number between releases.
+
+    The state is as secret as the data: it holds the values of the open window, and the random generator.
+    """
+
+    _busy = False
+    """Whether a call is at work; no thread comes between looking at it and setting it (as in `Learner`)."""
+
+    def __init__(self, plan: WindowPlan, seed: Seed) -> None:
+        """Publish a number that knows of no value."""
+        self.plan = plan
+        self.switches = 0
+        self.torn = False
+        self._rng = generator(seed)
+        self._waiting: list[float] = []  # the open window: secret
+        self._done = 0  # values of windows that are over
+
+    @property
+    @abstractmethod
+    def shown(self) -> Any:
+        """What is published now."""
+
+    @abstractmethod
+    def _release(self, values: Array) -> bool:
+        """Release a full window, and say whether what is published has changed."""
+
+    @property
+    def rounds(self) -> int:
+        """The number of values taken in."""
+        return self._done + len(self._waiting)
+
+    @property
+    def budget(self) -> Fraction:
+        """Epsilon as the exact number that it is."""
+        return Fraction(self.plan.epsilon)
+
+    def take(self, value: float) -> None:
+        """Take in one clipped value."""
+        if self._busy or self.torn:
+            self._refuse()
+        try:
+            self._busy = True
+            self._waiting.append(value)
+            if len(self._waiting) >= self.plan.window:
+                # A window is released once: an interrupt from here on leaves the tracker torn, and it goes on no more.
+                self.torn = True
+                self._close(np.array(self._waiting))
+                self.torn = False
+        finally:
+            self._busy = False
+
+    def take_many(self, values: Array) -> None:
+        """Take in clipped values; an interrupt leaves the tracker torn, so that none is given to it again."""
+        if self._busy or self.torn:
+            self._refuse()
+        try:
+            self._busy = self.torn = True
+            window, start = self.plan.window, 0
+            while start < values.size:
+                stop = start + window - len(self._waiting)
+                part = values[start:stop]
+                if self._waiting or part.size < window:
+                    self._waiting.extend(part.tolist())
+                    part = np.array(self._waiting)
+                if part.size == window:
+                    self._close(part)
+                start = stop
+            self.torn = False
+        finally:
+            self._busy = False
+
+    def _close(self, values: Array) -> None:
+        self.switches += self._release(values)
+        self._waiting.clear()
+        self._done += values.size
+
+    def spent(self, delta: float | None = None) -> float:
+        """Return the epsilon that the values so far may have cost one of them: all of it after the first window."""
+        rounds = None if self.torn else self.rounds  # torn: nobody knows how many
+        return self.plan.account(rounds).epsilon(self.plan.delta if delta is None else delta)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle and save a copy, made while no other thread changes it."""
+        if self._busy or self.torn:
+            self._refuse()
+        try:
+            self._busy = True
+            return {name: copy.deepcopy(part) for name, part in vars(self).items() if name != "_busy"}
+        finally:
+            self._busy = False
+
+    def check_standing(self) -> None:
+        """Refuse a loaded state in which no tracker can stand."""
+        if replace(self.plan) != self.plan or self.torn or not isinstance(self._rng, np.random.Generator):
+            raise ValueError("its plan, or its standing, is not as it was written")
+        low, high = self.plan.low, self.plan.high
+        if len(self._waiting) >= self.plan.window or any(not (low <= v <= high or v != v) for v in self._waiting):
+            raise ValueError("its open window has values that it could not have taken in")
+        if integer("done", self._done, least=0) % self.plan.window or integer("switches", self.switches, least=0) < 0:
+            raise ValueError(f"it counts {self._done} rounds in windows of {self.plan.window}")
+        if any(not low <= one <= high for one in np.atleast_1d(self.shown).tolist()):
+            raise ValueError(f"it publishes {self.shown}, which lies beyond its bounds")
+
+    def _refuse(self) -> NoReturn:
+        raise RuntimeError(
+            "this tracker is at work in another thread, or was interrupted while it took in a block or released a "
+            "window, and nothing more was recorded: let threads take turns with a lock; after an interrupt go on with "
+            "a saved one, or make a new one"
+        )
