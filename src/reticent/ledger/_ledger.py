@@ -1,0 +1,531 @@
+"""The ledger: asked before anything starts, it refuses what would exceed a budget, and writes down what it admits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from reticent._core._check import integer, positive
+from reticent.learners import make
+from reticent.ledger._chain import END, POPULATION, SPEND, Record, check_chain, sums_of, written
+from reticent.ledger._store import Reader, Store
+from reticent.privacy._account import check_delta
+from reticent.privacy._adaptive import Cost, Filter, Sums
+from reticent.privacy._pure import PureAccount
+from reticent.privacy._terms import NEIGHBORS, Terms, Total, compose
+
+_SPARE = 0.01  # of the slack, for an event that has neither pure nor Renyi privacy here
+_LONGEST = 200  # letters of a name
+_FACTORS = {("zero-out", "replace"): 2, ("add-remove", "replace"): 2, ("replace", "zero-out"): 1}
+"""How many changes of an entry's kind one change of the population's kind is at most.
+
+A replaced unit is one taken away and another put in its place; a unit that is replaced by nothing is one replaced.
+Whether a unit is there at all is another matter where rounds are counted, and no factor leads there."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """Whose data it is, what one unit is, and what all entries together may cost it: fixed for good."""
+
+    name: str
+    epsilon: float
+    delta: float
+    slack: float
+    kind: str
+    order: float | None
+    neighbors: str
+    unit: str
+    window: float | None
+
+    def filter(self) -> Filter:
+        """Return the filter that decides, with nothing charged yet."""
+        return Filter(self.epsilon, self.delta, slack=self.slack, kind=self.kind, order=self.order)
+
+    def price(self, terms: Terms) -> Sums:
+        """Return what a release takes of the filter."""
+        return terms.price(self.filter(), self.slack * _SPARE)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What was charged: made before anything is released, and never changed."""
+
+    number: int
+    time: datetime
+    population: str
+    what: str
+    note: str
+    neighbors: str
+    unit: str
+    factor: int
+    since: datetime | None
+    ended: datetime | None
+    terms: Terms
+    price: Sums
+    digest: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a population stands. `spent` is the part of the filter's budget, which decides; `total` describes.
+
+    `left_mu` and `left_epsilon` are the largest Gaussian and the largest pure release that still fit. `total` is what
+    the entries cost together at the budget's delta by tight composition, as if they had been fixed in advance.
+    """
+
+    population: Population
+    entries: int
+    counted: int
+    spent: float
+    left_mu: float
+    left_epsilon: float
+    left_delta: float
+    total: Total
+
+    @property
+    def left(self) -> float:
+        """The part of the budget that is left."""
+        return max(0.0, 1 - self.spent)
+
+
+class Ledger:
+    """Budgets of populations in a database, and what was spent of them by learners, trackers and others.
+
+    `where` is the path of an SQLite file, or any URL of SQLAlchemy. `spend` decides by a filter (docs/theory, Q14):
+    everything admitted is (`epsilon`, `delta`)-private together, also where costs were chosen from earlier results and
+    learners take turns. A first entry that keeps the goal by its own certificate is admitted in any case; it may leave
+    nothing. Writers wait for one another, also between machines; an entry is on disk when `spend` returns, and only
+    then may anything be released. Entries are never changed, and `verify` finds those that were.
+
+    >>> import tempfile, reticent as rt
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = rt.Ledger(f"{folder.name}/privacy.db")
+    >>> people = ledger.add("patients", epsilon=3.0, delta=1e-6)
+    >>> entry = ledger.spend("patients", rt.privacy.Cost(mu=0.3), note="yearly means")
+    >>> learner = ledger.start("patients", rt.planning.plan_ftrl(rt.Ball(2), 1000, 1.0, 1.0, 1e-6), rt.Logistic())
+    >>> standing = ledger.standing("patients")
+    >>> standing.entries, round(standing.total.epsilon, 2), 0 < standing.left < 1
+    (2, 1.68, True)
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, where: str | os.PathLike[str], *, create: bool = True) -> None:
+        """Open a ledger; a new one is made unless `create` is False."""
+        self._store = Store(where, create=create)
+
+    def add(
+        self,
+        name: str,
+        epsilon: float,
+        delta: float,
+        *,
+        neighbors: str = "replace",
+        unit: str = "row",
+        window: float | None = None,
+        slack: float | None = None,
+        kind: str = "renyi",
+    ) -> Population:
+        """Add a population with its budget, which is fixed for good: a filter needs its goal in advance.
+
+        `unit` says in a word who is protected ("row", "person"), `neighbors` how two worlds differ in one unit:
+        "replace", "zero-out" or "add-remove". `slack`, half of delta unless given, is set aside for entries that have a
+        delta of their own. `kind` is that of the filter: "renyi" takes everything, "gaussian" is sharper for Gaussian
+        releases (learners of the gate, DP-FTRL) and blunter for pure ones. With a `window`, in days, the budget is for
+        what a unit gave within any so many days: see `spend`.
+        """
+        _check_name("name", name)
+        _check_name("unit", unit)
+        _check_neighbors(neighbors)
+        level = check_delta(delta)
+        aside = level / 2 if slack is None else slack
+        budget = Filter(positive("epsilon", epsilon), level, slack=aside, kind=kind)
+        days = None if window is None else positive("window", window)
+        facts: dict[str, Any] = {"epsilon": budget.epsilon, "delta": level, "slack": budget.slack, "kind": kind}
+        facts |= {
+            "order": budget.order if kind == "renyi" else None,
+            "neighbors": neighbors,
+            "unit": unit,
+            "window": days,
+        }
+        with self._store.writing() as writer:
+            if writer.records(name, POPULATION, last=True):
+                raise ValueError(
+                    f"there is a population {name!r} already, and its budget cannot change; take another name"
+                )
+            about = {"population": name, "time": _now(writer).isoformat()}
+            writer.append({"kind": POPULATION, **about, "budget": facts})
+        return Population(name=name, **facts)
+
+    def spend(
+        self,
+        population: str,
+        what: Any,
+        *,
+        note: str = "",
+        neighbors: str | None = None,
+        unit: str | None = None,
+        factor: int | None = None,
+        since: datetime | str | None = None,
+    ) -> Entry:
+        """Enter what is about to be released, or refuse it and say what is left; refused, it must not be released.
+
+        `what` is a plan, a learner or tracker that has taken no round yet, a `rt.privacy.Cost`, or an event of
+        dp_accounting with the `neighbors` that it is meant for. One entry is one run: another run, on whatever rounds,
+        needs another. `unit` is what the entry protects ("row" for plans, else that of the population). Where it
+        differs from the population's, `factor` says how many of them one unit of the population has at most, and the
+        cost is that of so many at once; kinds of neighbours are converted where that is right, and refused else.
+
+        In a population with a window, `since` says that no data from before it enters this entry ("now", a date, or
+        None for data of any age), and `end` that none enters from then on. An entry counts until `window` days after
+        its end. Then all that is ever released is private for worlds that differ in what one unit gave within any
+        `window` days (docs/theory, Q15), and not for all that it ever gave.
+        """
+        said, terms, of, each = _described(what, neighbors, unit)
+        with self._store.writing() as writer:
+            people = _population(writer, population)
+            begin = _since(people, since, now := _now(writer))
+            whole, times, of, each = _converted(people, terms, of, each, factor)
+            price, running = people.price(whole), _running(writer, people)
+            if running is not None or not _alone(people, whole):
+                try:
+                    _before(writer, people, begin).charge(price)
+                except ValueError as error:
+                    raise ValueError(f"{population!r} refuses {said}: {error}") from None
+            record = writer.append(
+                {
+                    "kind": SPEND,
+                    "population": population,
+                    "time": now.isoformat(),
+                    "what": said,
+                    "note": str(note),
+                    "neighbors": of,
+                    "unit": each,
+                    "factor": times,
+                    "since": None if begin is None else begin.isoformat(),
+                    "terms": whole.to_plain(),
+                    "price": written(price),
+                    "sums": written((running or Sums()).plus(price)),
+                }
+            )
+        return _entry(record, None)
+
+    def allows(
+        self,
+        population: str,
+        what: Any,
+        *,
+        neighbors: str | None = None,
+        unit: str | None = None,
+        factor: int | None = None,
+        since: datetime | str | None = None,
+    ) -> bool:
+        """Say whether `spend` would admit this at the moment; nothing is entered."""
+        _, terms, of, each = _described(what, neighbors, unit)
+        with self._store.reading() as reader:
+            people = _population(reader, population)
+            begin = _since(people, since, _now(reader))
+            whole = _converted(people, terms, of, each, factor)[0]
+            first = _running(reader, people) is None and _alone(people, whole)
+            return first or _before(reader, people, begin).allows(people.price(whole))
+
+    def start(
+        self,
+        population: str,
+        plan: Any,
+        loss: Any,
+        *,
+        note: str = "",
+        factor: int | None = None,
+        since: datetime | str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Return a learner, as `rt.make` does, once its whole run is entered; `options` go to `rt.make`."""
+        learner = make(plan, loss, **options)
+        self.spend(population, learner, note=note, factor=factor, since=since)
+        return learner
+
+    def end(self, entry: Entry | int) -> None:
+        """Say that no more data enters what an entry is for; for windows only, and its cost stays what it is."""
+        number = entry.number if isinstance(entry, Entry) else integer("entry", entry, least=1)
+        with self._store.writing() as writer:
+            found = writer.records(kind=SPEND, after=number - 1)[:1]
+            if not found or found[0].sequence != number:
+                raise ValueError(f"there is no entry number {number}; entries() has those there are")
+            name = found[0].facts["population"]
+            if number in _ends(writer, name):
+                raise ValueError(f"entry number {number} has ended already")
+            writer.append({"kind": END, "population": name, "time": _now(writer).isoformat(), "of": number})
+
+    def populations(self) -> list[Population]:
+        """Return all populations."""
+        with self._store.reading() as reader:
+            return [_people(record) for record in reader.records(kind=POPULATION)]
+
+    def entries(self, population: str | None = None) -> list[Entry]:
+        """Return all entries, of one population if it is named, in the order in which they were made."""
+        with self._store.reading() as reader:
+            ends = _ends(reader, population)
+            return [_entry(record, ends.get(record.sequence)) for record in reader.records(population, SPEND)]
+
+    def standing(self, population: str) -> Standing:
+        """Return what is spent and left at the moment; for a window, of an entry whose data begin now."""
+        with self._store.reading() as reader:
+            people = _population(reader, population)
+            begin = None if people.window is None else _now(reader)
+            entries, counted = len(reader.records(population, SPEND)), _counted(reader, people, begin)
+            budget = _before(reader, people, begin)
+        return Standing(
+            population=people,
+            entries=entries,
+            counted=len(counted),
+            spent=budget.spent,
+            left_mu=budget.left_mu,
+            left_epsilon=budget.left_epsilon,
+            left_delta=max(0.0, budget.slack - budget.sums.delta),
+            total=compose(_terms(counted), people.delta),
+        )
+
+    def total(self, population: str, delta: float | None = None) -> Total:
+        """Return what all entries ever made cost together at `delta`, by tight composition: it does not decide."""
+        with self._store.reading() as reader:
+            people = _population(reader, population)
+            records = reader.records(population, SPEND)
+        return compose(_terms(records), people.delta if delta is None else delta)
+
+    def dp_event(self, population: str) -> tuple[Any, float]:
+        """Return all entries as one event of dp_accounting, and the delta to add to what it is composed to.
+
+        Compose it under ADD_OR_REMOVE_ONE or REPLACE_SPECIAL: the population's neighbours are in it already.
+        """
+        with self._store.reading() as reader:
+            _population(reader, population)
+            return _terms(reader.records(population, SPEND)).dp_event()
+
+    def verify(self, head: str | None = None) -> tuple[int, str]:
+        """Check every record, and return the number and the digest of the last; raise ValueError at one that is wrong.
+
+        Who can write the database can write all of it anew: note the digest elsewhere, and give it as `head` later.
+        """
+        with self._store.reading() as reader:
+            records, labels, last = reader.records(), reader.labels(), reader.head()
+        found, spent = check_chain(records, head), dict[str, list[Sums]]()
+        for record, label in zip(records, labels, strict=True):
+            facts = record.facts
+            if (facts["population"], facts["kind"]) != label:
+                raise ValueError(f"record {record.sequence} is filed under {label}, which its content does not say")
+            if facts["kind"] == SPEND:
+                spent.setdefault(facts["population"], []).append(sums_of(facts["sums"]))
+        if found != last:
+            raise ValueError(f"records end with number {found[0]}, but {last[0]} were written: the end was cut off")
+        for people in self.populations():
+            sums = spent.get(people.name, [])
+            if people.window is None and len(sums) > 1 and not people.filter().allows(sums[-1]):
+                raise ValueError(f"the entries of {people.name!r} exceed its budget, so someone else has written them")
+        return found
+
+    def records(self) -> list[Record]:
+        """Return everything that was ever written, for export."""
+        with self._store.reading() as reader:
+            return reader.records()
+
+    def __repr__(self) -> str:
+        """Say where it is, and how many records it has."""
+        with self._store.reading() as reader:
+            return f"<Ledger {self._store.shown}: {reader.head()[0]} records>"
+
+
+# What is charged: its cost in terms, for which neighbours and which unit.
+
+
+def _described(what: Any, neighbors: str | None, unit: str | None) -> tuple[str, Terms, str | None, str | None]:
+    """Return a name for what is charged, its terms, and the neighbours and the unit that they are for."""
+    from dp_accounting import DpEvent
+
+    if unit is not None:
+        _check_name("unit", unit)
+    if neighbors is not None:
+        _check_neighbors(neighbors)
+    if isinstance(what, Cost):
+        return "a stated cost", Terms.of_cost(what), neighbors, unit
+    if isinstance(what, DpEvent):
+        if neighbors is None:
+            raise ValueError(
+                f"an event says nothing of neighbours; give neighbors={', '.join(map(repr, NEIGHBORS))} as it is meant"
+            )
+        return type(what).__name__, Terms.of_event(what, neighbors), neighbors, unit
+    plan = getattr(what, "plan", what)
+    if not hasattr(plan, "account"):
+        raise ValueError(
+            f"what is charged must be a plan, a learner, a tracker, a Cost or an event of dp_accounting, got {what!r}"
+        )
+    _check_fresh(what)
+    if neighbors not in (None, plan.neighbors):
+        raise ValueError(f"neighbors of this plan are {plan.neighbors!r}, got {neighbors!r}; leave them out")
+    name = getattr(plan, "system", None) or getattr(plan, "what", type(plan).__name__)
+    return (
+        str(name),
+        _plan_terms(plan),
+        str(plan.neighbors),
+        str(getattr(plan, "unit", "row")) if unit is None else unit,
+    )
+
+
+def _check_fresh(what: Any) -> None:
+    if getattr(what, "rounds", 0):
+        raise ValueError(
+            f"an entry is made before anything is released, and this has taken {what.rounds} rounds already; enter the "
+            "plan, and make a learner of it then"
+        )
+    if getattr(what, "learn", False):
+        raise ValueError(
+            f"learn={what.learn!r}: what the model reveals is not in the event of the intervals; enter the plan of the "
+            "model and that of the intervals (intervals.plan), one after the other"
+        )
+
+
+def _plan_terms(plan: Any) -> Terms:
+    if plan.epsilon is None:
+        raise ValueError(
+            f"{getattr(plan, 'system', plan)} makes no privacy claim, and cannot be charged; give an epsilon"
+        )
+    try:
+        account = plan.account()
+        if isinstance(account, PureAccount):
+            return Terms.of_cost(Cost(epsilon=account.pure))
+        # What neighbours are is in the events of plans already: noise counts as it is.
+        return Terms.of_event(plan.dp_event(), "zero-out")
+    except ValueError:  # epochs without an end have no event: what they claim holds for all of them
+        if not getattr(plan, "adaptive_privacy", True):
+            raise
+        return Terms.of_cost(Cost(epsilon=plan.epsilon, delta=plan.delta))
+
+
+def _converted(
+    people: Population, terms: Terms, neighbors: str | None, unit: str | None, factor: int | None
+) -> tuple[Terms, int, str, str]:
+    """Return what one unit of the population costs, the factor, and the neighbours and the unit of the entry."""
+    of, each = neighbors or people.neighbors, unit or people.unit
+    least = 1 if of == people.neighbors else _FACTORS.get((of, people.neighbors))
+    if least is None:
+        raise ValueError(
+            f"an entry for neighbours {of!r} says nothing of {people.neighbors!r}, which {people.name!r} is for; no "
+            "factor leads from one to the other: enter it for another population, or state a Cost that was proved"
+        )
+    if factor is None and each != people.unit:
+        raise ValueError(
+            f"the entry protects one {each}, the population one {people.unit}; give factor=, the largest number of "
+            f"{each}s that one {people.unit} has in it"
+        )
+    times = least if factor is None else integer("factor", factor, least=1)
+    if times < least:
+        raise ValueError(f"factor must be at least {least} from {of!r} to {people.neighbors!r}, got {factor!r}")
+    return terms.times(times), times, of, each
+
+
+# What the records say.
+
+
+def _people(record: Record) -> Population:
+    facts = record.facts
+    return Population(facts["population"], **facts["budget"])
+
+
+def _population(reader: Reader, name: str) -> Population:
+    found = reader.records(name, POPULATION, last=True)
+    if not found:
+        known = ", ".join(repr(record.facts["population"]) for record in reader.records(kind=POPULATION)) or "none yet"
+        raise ValueError(f"there is no population {name!r} in the ledger; there are {known}")
+    return _people(found[0])
+
+
+def _ends(reader: Reader, population: str | None) -> dict[int, datetime]:
+    facts = (record.facts for record in reader.records(population, END))
+    return {one["of"]: datetime.fromisoformat(one["time"]) for one in facts}
+
+
+def _entry(record: Record, ended: datetime | None) -> Entry:
+    facts = record.facts
+    names = ("population", "what", "note", "neighbors", "unit", "factor")
+    return Entry(
+        number=record.sequence,
+        time=datetime.fromisoformat(facts["time"]),
+        **{name: facts[name] for name in names},
+        since=None if facts["since"] is None else datetime.fromisoformat(facts["since"]),
+        ended=ended,
+        terms=Terms.from_plain(facts["terms"]),
+        price=sums_of(facts["price"]),
+        digest=record.digest,
+    )
+
+
+def _terms(records: Sequence[Record]) -> Terms:
+    return Terms.sum(Terms.from_plain(record.facts["terms"]) for record in records)
+
+
+def _counted(reader: Reader, people: Population, begin: datetime | None) -> list[Record]:
+    """Return the entries that share a window with one whose data begin then; all, where that is unknown."""
+    records = reader.records(people.name, SPEND)
+    if people.window is None or begin is None:
+        return records
+    ends, edge = _ends(reader, people.name), begin - timedelta(days=people.window)
+    return [record for record in records if ends.get(record.sequence, begin) >= edge]
+
+
+def _running(reader: Reader, people: Population) -> Sums | None:
+    """Return the sums over all entries of a population, which its last one has; None before the first."""
+    last = reader.records(people.name, SPEND, last=True)
+    return sums_of(last[0].facts["sums"]) if last else None
+
+
+def _alone(people: Population, terms: Terms) -> bool:
+    """Say whether an entry keeps the goal by its own certificate; a first one may, and leaves nothing if need be."""
+    return people.window is None and terms.keeps(people.epsilon, people.delta)
+
+
+def _before(reader: Reader, people: Population, begin: datetime | None) -> Filter:
+    """Return the filter with all charged that a new entry has to share its budget with."""
+    budget = people.filter()
+    if people.window is None or begin is None:
+        budget.sums = _running(reader, people) or Sums()
+        return budget
+    for record in _counted(reader, people, begin):
+        budget.sums = budget.sums.plus(sums_of(record.facts["price"]))
+    return budget
+
+
+def _now(reader: Reader) -> datetime:
+    """Return the time by the clock of this machine, never before that of the last record."""
+    now, head = datetime.now(UTC), reader.head()[0]
+    last = reader.records(after=head - 1)
+    return max(now, datetime.fromisoformat(last[0].facts["time"])) if last else now
+
+
+def _since(people: Population, since: datetime | str | None, now: datetime) -> datetime | None:
+    if since is None:
+        return None
+    if people.window is None:
+        raise ValueError(f"since is for populations with a window, and {people.name!r} has none; leave it out")
+    if since == "now":
+        return now
+    try:
+        found = datetime.fromisoformat(since) if isinstance(since, str) else since
+    except ValueError:
+        raise ValueError(f"since must be 'now' or a time such as 2026-01-31T12:00:00+00:00, got {since!r}") from None
+    if found.tzinfo is None:
+        raise ValueError(f"since must say its time zone, such as 2026-01-31T12:00:00+00:00, got {since!r}")
+    if found > now:
+        raise ValueError(f"since must not lie in the future, got {since!r}; enter it when its data begin")
+    return found.astimezone(UTC)
+
+
+def _check_name(what: str, name: str) -> None:
+    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST or not name.isprintable():
+        raise ValueError(f"{what} must be a word or a few, of at most {_LONGEST} letters, got {name!r}")
+
+
+def _check_neighbors(neighbors: str) -> None:
+    if neighbors not in NEIGHBORS:
+        raise ValueError(f"neighbors must be one of {', '.join(map(repr, NEIGHBORS))}, got {neighbors!r}")
