@@ -145,6 +145,7 @@ WHOLE = (
     "privacy",
     "trackers",
     "journal",
+    "ledger",
 )  # packages of which every name is listed
 
 

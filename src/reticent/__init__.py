@@ -7,10 +7,12 @@ from reticent.domains import Ball, Box, Experts, Interval, Polytope, Simplex
 from reticent.gibbs import Draw, Gibbs
 from reticent.journal import Journal
 from reticent.learners import PCOMW, Trace, make
+from reticent.ledger import Ledger
 from reticent.losses import Absolute, Custom, Hinge, Huber, Linear, Logistic, Pinball, Squared
 from reticent.planning import Plan, best_plan, compare_plans, plan_lazy, plan_private, theorem_lazy, theorem_private
-from reticent.systems._saved import load
-from reticent.trackers import PrivateMean, PrivateQuantile
+from reticent.systems._front import lazy_learner, private_learner
+from reticent.trackers import PrivateIntervals, PrivateMean, PrivateQuantile, PrivateQuantiles
+from reticent.trackers._saved import load
 
 __all__ = [
     "PCOMW",
@@ -25,13 +27,16 @@ __all__ = [
     "Huber",
     "Interval",
     "Journal",
+    "Ledger",
     "Linear",
     "Logistic",
     "Pinball",
     "Plan",
     "Polytope",
+    "PrivateIntervals",
     "PrivateMean",
     "PrivateQuantile",
+    "PrivateQuantiles",
     "Simplex",
     "Squared",
     "Trace",
@@ -39,11 +44,13 @@ __all__ = [
     "best_plan",
     "compare_plans",
     "generator",
+    "lazy_learner",
     "load",
     "make",
     "plan_lazy",
     "plan_private",
     "privacy",
+    "private_learner",
     "theorem_lazy",
     "theorem_private",
 ]

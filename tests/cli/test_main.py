@@ -37,7 +37,10 @@ WRONG = [
     (["plan", *BALL, "--epsilon", "1", "--lipschitz", "-1"], "lipschitz must be greater than 0"),
     (["plan", *BALL, "--all", "--explain"], "leave --system, --hard and --explain out"),
     (["plan", "--domain", "ball:3", "--horizon", "unknown", "--epsilon", "1", "--all"], "--all needs a number"),
-    (["plan", "--domain", "ball:3", "--horizon", "unknown", "--epsilon", "1", "--system", "l2p"], "for P-COMW only"),
+    (
+        ["plan", "--domain", "ball:3", "--horizon", "unknown", "--epsilon", "1", "--system", "l2p"],
+        "an unknown horizon is for",
+    ),
     (["streams", "phishin"], "did you mean phishing"),
     (["compare", "phishin", "--epsilon", "1"], "did you mean phishing"),
     (["compare", "phishing"], "a comparison needs a goal"),

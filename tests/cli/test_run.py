@@ -18,7 +18,7 @@ from reticent.cli import main
 from reticent.domains import Interval
 from reticent.learners import make
 from reticent.losses import Pinball
-from reticent.planning import plan_private
+from reticent.planning import plan_filtered
 
 RUN = [sys.executable, "-m", "reticent.cli", "run"]
 GOAL = ["--target", "y", "--bounds", "y=0:10", "--loss", "pinball:0.9", "--max-switches", "20", "--seed", "1"]
@@ -49,7 +49,7 @@ def test_decisions_are_those_of_the_learner(capsys, data):
         capsys, data, "--target", "y", "--bounds", "y=0:10", "--loss", "pinball:0.9", "--epsilon", 1, "--seed", 3
     )
     assert code == 0
-    plan = plan_private(Interval(0.0, 10.0), 400, 0.9, 1.0, 1e-6)
+    plan = plan_filtered(Interval(0.0, 10.0), 400, 0.9, 1.0, 1e-6)
     learner = make(plan, Pinball(0.9), 3)
     first = learner.decision
     y = np.loadtxt(data, delimiter=",", skiprows=1)[:, 1]

@@ -156,7 +156,7 @@ def test_a_block_that_was_given_up_is_in_no_number(capsys, data, monkeypatch):
         return trace
 
     monkeypatch.setattr(PCOMW, "observe_many", tired)
-    words = [*STEEP, "--max-switches", "200", "--seed", "1", "--block", "50", "--json", "--quiet"]
+    words = [*STEEP, "--max-switches", "200", "--system", "pcomw", "--seed", "1", "--block", "50", "--json", "--quiet"]
     assert main(["run", str(data), *words]) == 2
     *lines, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert last["summary"]["rounds"] == 100

@@ -10,11 +10,13 @@ import reticent as rt
 
 ROUNDS = 120
 PLANS = {
-    "linear": (lambda: rt.plan_lazy(rt.Ball(2), ROUNDS, 1.0, max_switches=60), rt.Linear()),
+    "linear": (lambda: rt.plan_lazy(rt.Ball(2), ROUNDS, 1.0, max_switches=40), rt.Linear()),
     "logistic": (lambda: rt.plan_private(rt.Ball(2), ROUNDS, 1.0, 3.0, 1e-5), rt.Logistic()),
     # A learner whose draws Python makes, one by one.
     "hinge": (lambda: rt.plan_lazy(rt.Ball(2), ROUNDS, 1.0, 40), rt.Hinge()),
     "absolute": (lambda: rt.planning.plan_ftrl(rt.Interval(-1.0, 1.0), ROUNDS, 1.0, 3.0, 1e-5), rt.Absolute()),
+    # Without an end, and with one account for all rounds.
+    "noisy": (lambda: rt.planning.plan_descent(rt.Ball(2), None, 1.0, epsilon=3.0, delta=1e-5), rt.Logistic()),
 }
 
 

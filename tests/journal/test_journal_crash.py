@@ -66,7 +66,7 @@ def test_killed_at_every_step_of_writing(name, options, tmp_path):
     assert this.finish(path) == ROUNDS >= acknowledged
 
 
-@pytest.mark.parametrize("name", ["linear", "absolute"])
+@pytest.mark.parametrize("name", ["linear", "absolute", "noisy"])
 def test_killed_once_at_every_third_step(name, tmp_path):
     """Each time on a new journal."""
     this = run(name)

@@ -10,7 +10,8 @@ from reticent.lab import demo
 def test_it_makes_a_table_a_picture_and_reports(tmp_path, capsys):
     assert main(["demo", "--rounds", "300", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    for words in ("P-COMW: private, epsilon 1", "lazy, 200 switches", "regret a round", "not private"):
+    promised = ("filtered gate: private, epsilon 1", "budgeted follower: lazy, 200 changes")
+    for words in (*promised, "never moving", "the majority class", "of the way", "not private"):
         assert words in shown
     for name in ("demo.png", "demo-randhie.html", "demo-randhie-visits.html"):
         assert str(tmp_path / name) in shown

@@ -59,6 +59,8 @@ def worst_case(plan: Plan) -> tuple[Array, Array]:
 def rounds_of(plan: BasePlan) -> int:
     """Return the horizon of a plan; refuse one without."""
     if plan.horizon is None:
+        if not hasattr(plan, "epoch"):
+            raise ValueError("a plan with horizon=None has no last round to audit up to: audit one with a horizon")
         raise ValueError(
             "a plan with horizon=None runs epochs, each with an account of its own: audit plan.epoch(k); plan.epoch(0) "
             "is the first"
@@ -139,6 +141,11 @@ class Honest:
         """Return a learner at its beginning."""
         return make(self.parameters, self.loss, rng)
 
+    def released(self, decisions: Array) -> Array:
+        """Return decisions as they are released: without a claim the learner puts them on no grid."""
+        domain = self.plan.domain
+        return domain.from_chart(self.plan.released(domain.to_chart(decisions))) if self.plan.on_grid else decisions
+
 
 def play(factory: Factory, domain: Domain, stream: Block, count: int, rng: np.random.Generator) -> Array:
     """Return the decisions of `count` runs, (runs, rounds + 1, dim): that of every round and the one after them."""
@@ -156,6 +163,8 @@ def play(factory: Factory, domain: Domain, stream: Block, count: int, rng: np.ra
             _fill(decisions[run], changes.places(), begin, points)
         else:
             _listen(decisions[run], learner, stream)
+        if isinstance(factory, Honest):
+            decisions[run] = factory.released(decisions[run])
     return decisions
 
 

@@ -76,7 +76,7 @@ def compare(
     no_header: options.NoHeader = False,
     bad_rows: options.BadRows = "stop",
 ) -> int:
-    """Run systems side by side on one stream, and say where P-COMW loses.
+    """Run systems side by side on one stream, and say where ours loses, and to whom.
 
     Regret, losses and accuracy are computed from the data: they are not private, and neither is this comparison.
     """

@@ -1,4 +1,4 @@
-"""What a comparison is made of: what it reads, who takes part, the table of results, and where P-COMW loses."""
+"""What a comparison is made of: what it reads, who takes part, the table of results, and where ours loses."""
 
 from __future__ import annotations
 
@@ -131,10 +131,12 @@ def _open(path: str, columns: Columns, skip: bool) -> FileSource:
 # What a comparison is made of: who takes part, the table of results, and where P-COMW loses.
 
 USUAL_PRIVATE = (
-    *(_names.PCOMW, _names.L2P, _names.OBJECTIVE, _names.DP_FTRL, _names.DP_FTRL_LINEAR, _names.DP_FTRL_TREE),
-    _names.PRIVATE_DARTBOARD,
+    *(_names.FILTERED, _names.PCOMW, _names.NOISY_DESCENT, _names.L2P, _names.OBJECTIVE, _names.DP_FTRL),
+    *(_names.DP_FTRL_LINEAR, _names.DP_FTRL_TREE, _names.PRIVATE_DARTBOARD, _names.DRAWN_LEADER),
 )
-USUAL_LAZY = (_names.PCOMW_LAZY, _names.SHERMAN_KOREN, _names.FLL, _names.DARTBOARD)
+USUAL_LAZY = (_names.BUDGETED, _names.PCOMW_LAZY, _names.SHERMAN_KOREN, _names.FLL, _names.DARTBOARD)
+OURS = (_names.FILTERED, _names.BUDGETED, _names.PCOMW, _names.PCOMW_LAZY)
+"""What verdicts are about: the first of these that takes part."""
 Refusal = tuple[str, str, str]  # a system, why it does not take part, and the goal it was asked for
 
 
@@ -239,6 +241,8 @@ class Row:
     system: str
     label: str
     private: bool
+    share: float | None
+    """How far it came from never moving (0) to the best fixed decision (1)."""
     regret: Spread
     bound: float | None
     vacuous: bool
@@ -268,6 +272,7 @@ def results(contest: Contest) -> list[Row]:
                 system=entry.system,
                 label=entry.label,
                 private=runs[0].private,
+                share=_share(contest.best, [run.total for run in runs]),
                 regret=spread([(run.regret or 0.0) / T for run in runs]),
                 bound=None if runs[0].bound is None else runs[0].bound / T,
                 vacuous=bool(runs[0].plan["vacuous"]),
@@ -283,16 +288,25 @@ def results(contest: Contest) -> list[Row]:
     return sorted(found, key=lambda row: (order.index(row.label) if row.label else len(order), row.regret.mean))
 
 
+def _share(best: Best | None, totals: list[float]) -> float | None:
+    return None if best is None else best.share(sum(totals) / len(totals))
+
+
+def of_the_way(row: Row) -> str:
+    """Return the share of the way in words."""
+    return "" if row.share is None else f"{row.share:.0%}"
+
+
 def show(field: Field, contest: Contest) -> None:
     """Print the table: the best of every goal stands out, and baselines without privacy are marked."""
     from reticent.cli._run_source import scaled_down
     from reticent.cli._show import table
 
     found = results(contest)
-    heads = ["goal", "system", "regret a round", "certified", "switches", "mean loss", "seconds"]
+    heads = ["goal", "system", "of the way", "regret", "certified", "changes", "loss"]
     judged = any(row.accuracy is not None for row in found)
     if judged:
-        heads.insert(6, "right")
+        heads.append("right")
     cells, bold, seen = [], [], set[str]()
     for place, row in enumerate(found):
         # With privacy as the goal, what is not private cannot be the best.
@@ -304,22 +318,23 @@ def show(field: Field, contest: Contest) -> None:
         line = [
             "" if again else row.label or "none",
             row.system + mark,
+            of_the_way(row),
             with_spread(row.regret),
             certified(row),
             f"{row.switches.mean:,.0f}",
             f"{row.loss.mean:.4f}",
-            f"{row.seconds:.2f}",
         ]
         if judged:
-            line.insert(6, "" if row.accuracy is None else f"{row.accuracy.mean:.1%}")
+            line.append("" if row.accuracy is None else f"{row.accuracy.mean:.1%}")
         cells.append(line)
     stream = field.stream
     goal = "" if field.delta is None else f", delta {field.delta:g}"
     seeds = max((row.seeds for row in found), default=0)
     title = f"{stream.title}: {stream.rounds:,} rounds, {stream.loss!r} on {stream.domain!r}{goal}"
     caption = (
-        f"Mean and standard deviation over {seeds} seeds; regret against the best fixed decision in hindsight. "
-        "Computed from the data: not private. Seconds: the fastest seed; a first run also compiles."
+        f"{contest.best.beside() if contest.best else ''} Of the way: from never moving to the best fixed decision. "
+        f"Mean and standard deviation over {seeds} seeds; regret (a round) against the best fixed decision. "
+        "Computed from the data: not private."
     )
     if field.ground.steep:
         caption += " " + scaled_down(field.ground.steep, stream.rounds, stream.lipschitz)[0] + "."
@@ -339,12 +354,12 @@ def with_spread(found: Spread) -> str:
 
 
 def describe(field: Field, contest: Contest) -> list[str]:
-    """Say goal by goal where P-COMW loses, and who did not run."""
+    """Say goal by goal where ours loses (that for ordinary data, else P-COMW), and who did not run."""
     found = results(contest)
     lines = []
     for goal in dict.fromkeys(row.label for row in found if row.label):
         among = [row for row in found if row.label == goal and (row.private or not field.epsilons)]
-        mine = next((row for row in among if row.system in (_names.PCOMW, _names.PCOMW_LAZY)), None)
+        mine = next((row for name in OURS for row in among if row.system == name), None)
         if mine is not None:
             lines.append(_verdict(goal, mine, [row for row in among if row is not mine]))
     lines += [f"{one['system']} did not run: {one['reason']}." for one in all_refusals(field, contest)]

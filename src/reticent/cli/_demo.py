@@ -36,7 +36,7 @@ def demo(
     begin = time.perf_counter()
     streams = shown.streams(None if rounds is None else count_of(rounds, "rounds"))
     if not json:
-        say("Learners on the RAND health insurance experiment; the first run compiles them, which takes a minute.")
+        say("A private and a lazy learner on the RAND health insurance experiment, beside one that promises neither.")
     contests = []
     with progress(shown.steps(), "reading", quiet=json) as step:
         for stream in streams:
@@ -67,22 +67,37 @@ def _facts(contest: Contest) -> dict[str, Any]:
 
 
 def _table(contests: list[Contest]) -> None:
-    from reticent.cli._contest import certified, results, with_spread
+    from reticent.cli._contest import of_the_way, results
     from reticent.cli._show import table
 
     for contest in contests:
         rows = [
             [
                 f"{row.system}: {row.label}",
-                with_spread(row.regret),
-                certified(row),
                 f"{row.switches.mean:,.0f}",
                 f"{row.loss.mean:.4f}",
+                "" if row.accuracy is None else f"{row.accuracy.mean:.1%}",
+                of_the_way(row),
             ]
             for row in results(contest)
         ]
-        heads = ("learner", "regret a round", "certified", "switches", "mean loss")
+        rows += _baselines(contest)
+        heads = ("learner", "changes", "mean loss", "right", "of the way")
         table(heads, rows, title=f"{contest.stream.title}: {contest.stream.rounds:,} rounds")
     print(
-        "Regret is against the best fixed decision in hindsight; it and losses are computed from the data: not private."
+        "Of the way: from never moving to the best fixed decision in hindsight. That, losses and shares are computed "
+        "from the data: not private. What is private is the sequence of decisions, for ever, at epsilon 1."
     )
+
+
+def _baselines(contest: Contest) -> list[list[str]]:
+    """Return the lines of what everything is measured against."""
+    best, T = contest.best, contest.stream.rounds
+    if best is None or best.idle is None:
+        return []
+    lines = [["never moving", "0", f"{best.idle / T:.4f}", "", "0%"]]
+    if best.constant is not None and best.majority is not None:
+        share = best.share(best.constant)
+        way = "" if share is None else f"{share:.0%}"
+        lines.append(["the majority class", "0", f"{best.constant / T:.4f}", f"{best.majority:.1%}", way])
+    return [*lines, ["best fixed decision, in hindsight", "0", f"{best.value / T:.4f}", "", "100%"]]

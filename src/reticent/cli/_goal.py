@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
-from reticent._core._names import PCOMW, PCOMW_LAZY
+from reticent._core._names import BUDGETED, FILTERED, NOISY_DESCENT, PCOMW, PCOMW_LAZY
 from reticent.cli._specs import system_of
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def goal_of(domain: Any, horizon: int, lipschitz: float, loss: Any, **wanted: An
     return goal
 
 
-def compared(goal: Goal) -> Comparison:
-    """Return the answers of all systems to a goal."""
+def compared(goal: Goal, **aim: Any) -> Comparison:
+    """Return the answers of all systems to a goal; `aim` as for `compare_plans`."""
     from reticent.planning import compare_plans
 
     wanted = {one.name: getattr(goal, one.name) for one in fields(goal)}
-    return compare_plans(**wanted)
+    return compare_plans(**wanted, **aim)
 
 
 def answer(goal: Goal, system: str) -> BasePlan:
@@ -85,14 +85,32 @@ def planned(wanted: dict[str, Any], system: str, hard: bool) -> BasePlan:
             return plan_private(*size, **privacy)
         except ValueError as error:  # which may give advice to somebody who writes Python
             raise ValueError(str(error).replace("take horizon=None", "give --horizon unknown")) from error
-    if wanted["horizon"] is None:
-        raise ValueError(f"an unknown horizon is for P-COMW only, got --system {system}; give a number of rounds")
-    found = answer(goal_of(**wanted), system)
+    found = _without_end(wanted, system) if wanted["horizon"] is None else answer(goal_of(**wanted), system)
     if hard and getattr(found, "max_switches", getattr(found, "budget", None)) is None:
         raise ValueError(
             f"{system} keeps switches in expectation only, and --hard asks for more; leave --system out for P-COMW"
         )
     return found
+
+
+def _without_end(wanted: dict[str, Any], system: str) -> BasePlan:
+    """Return the plan of a system that runs for any number of rounds, or say which do."""
+    from reticent.systems.budgeted import plan_budgeted
+    from reticent.systems.filtered import clip_for, plan_filtered
+    from reticent.systems.gate import plan_noisy_descent
+
+    size, name = (wanted["domain"], None, wanted["lipschitz"]), system if system == BEST else system_of(system)
+    if name in (FILTERED, NOISY_DESCENT) and wanted["epsilon"] is not None:
+        privacy = {one: wanted[one] for one in ("epsilon", "delta", "max_switches", "neighbors")}
+        if name == NOISY_DESCENT:
+            return plan_noisy_descent(*size, **privacy)
+        return plan_filtered(*size, clip=clip_for(wanted["loss"], wanted["lipschitz"]), **privacy)
+    if name == BUDGETED and wanted["epsilon"] is None and wanted["max_switches"] is not None:
+        return plan_budgeted(*size, wanted["max_switches"])
+    raise ValueError(
+        f"an unknown horizon is for P-COMW, the filtered gate and noisy descent (private) and the budgeted follower "
+        f"(lazy), got --system {system}; give a number of rounds"
+    )
 
 
 def parameters(plan: BasePlan) -> dict[str, Any]:

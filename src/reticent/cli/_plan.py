@@ -13,12 +13,15 @@ from reticent.cli._options import GOAL, OUTPUT, PROBLEM
 from reticent.cli._specs import DOMAINS, LOSSES, count_of, domain_of, horizon_of, loss_of
 
 if TYPE_CHECKING:
+    from reticent.cli._contest import Columns
+    from reticent.lab.streams import Stream
     from reticent.planning import BasePlan, Comparison, Goal
 
 EXAMPLES = options.examples(
     "reticent plan --domain ball:10 --horizon 1e6 --epsilon 1 --delta 1e-6",
     "reticent plan --domain interval:0:20 --horizon 1e5 --max-switches 1000 --hard",
     "reticent plan --domain ball:3 --horizon 1e4 --loss logistic --epsilon 1 --all",
+    "reticent plan --domain ball:7:4 --horizon 500 --epsilon 1 --like randhie:rounds=500",
 )
 
 
@@ -45,6 +48,17 @@ def plan(
         str | None,
         typer.Option(help="A system by a part of its name, or best; P-COMW unless given.", rich_help_panel=GOAL),
     ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            help="Public data (a stream, or a CSV or Parquet file) to choose by, never the private stream itself.",
+            rich_help_panel=GOAL,
+        ),
+    ] = None,
+    features: options.Features = "",
+    target: options.Target = None,
+    bounds: options.Bounds = "",
+    positive: options.Positive = None,
     everything: Annotated[
         bool, typer.Option("--all", help="The certificates of all systems as a table.", rich_help_panel=OUTPUT)
     ] = False,
@@ -54,6 +68,7 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Turn a goal (privacy, few changes, or both) into parameters and a certificate."""
+    from reticent.cli._contest import Columns
     from reticent.cli._goal import planned
     from reticent.cli._show import busy, print_json
 
@@ -79,10 +94,21 @@ def plan(
         "adversary": adversary,
         "smoothness": smoothness,
     }
-    if everything:
-        with busy("planning with every system"):
-            found = _compared(wanted)
-        print_json(_offers(found)) if json else _print_all(found, loss is None)
+    aim: dict[str, Any] = {}
+    if like is not None:
+        if system is not None or hard:
+            raise ValueError("--like chooses among all systems, so leave --system and --hard out of it")
+        aim = {
+            "aim": "ordinary",
+            "like": _public(like, Columns(features, target, False, bounds, positive, ",", False), loss),
+        }
+        wanted["loss"] = aim["like"].loss
+    if everything or like is not None:
+        with busy(
+            "planning with every system" + ("" if like is None else ", and trying all of them on the public data")
+        ):
+            found = _compared(wanted, aim)
+        print_json(_offers(found)) if json else _print_all(found, loss is None and like is None)
         return
     with busy("planning"):
         chosen = planned(wanted, system or ("best" if body.finite else "P-COMW"), hard)
@@ -92,34 +118,50 @@ def plan(
         print(chosen.explain() if explain else chosen)
 
 
-def _compared(wanted: dict[str, Any]) -> Comparison:
+def _public(source: str, columns: Columns, loss: str | None) -> Stream:
+    """Return public data as a stream, of a file or by name."""
+    from reticent.cli._contest import ground_of
+    from reticent.cli._run_source import is_file
+
+    file = is_file(source)
+    return ground_of(source, columns, "stop", loss if file else None, None, None, None, private=False).stream
+
+
+def _compared(wanted: dict[str, Any], aim: dict[str, Any]) -> Comparison:
     from reticent.cli._goal import compared, goal_of
 
     if wanted["horizon"] is None:
         raise ValueError("--all needs a number of rounds as --horizon; only P-COMW does with an unknown one")
-    return compared(goal_of(**wanted))
+    return compared(goal_of(**wanted), **aim)
 
 
 def _print_all(found: Comparison, assumed: bool) -> None:
     from reticent.cli._show import out, table
+    from reticent.systems._likeness import SEEDS
 
     goal = found.goal
-    rows = []
+    rows: list[list[str]] = []
     for offer in found:
         assert offer.plan is not None
-        vacuous = " (vacuous)" if offer.plan.vacuous else ""
-        rows.append(
-            [
-                offer.system,
-                f"{offer.regret_bound / goal.horizon:.5g}{vacuous}",
-                f"{offer.plan.expected_switches or 0:,.0f}",
-                offer.assumes,
-            ]
-        )
+        vacuous = " (vacuous)" if offer.plan.vacuous else " (none)" if offer.plan.regret_bound is None else ""
+        dear = "" if found.affordable(offer) else " (too many)"
+        certified = f"{offer.regret_bound / goal.horizon:.5g}{vacuous}"
+        if found.resting is not None:
+            tried = ["", ""] if offer.tried is None else [f"{offer.tried.loss:.5g}", f"{offer.tried.switches:,.0f}"]
+            rows.append([offer.system, *tried, certified])
+            continue
+        switches = f"{offer.plan.expected_switches or 0:,.0f}"
+        work = f"{offer.plan.cost(goal.loss).operations:.1g}{dear}"
+        rows.append([offer.system, certified, switches, work, offer.assumes])
     kind = "convex losses (hinge; --loss tells more)" if assumed and not goal.domain.finite else repr(goal.loss)
     title = f"{goal.horizon:,} rounds of {kind} on {goal.domain!r}: {_asked(goal)}"
-    heads = ("system", "certified regret a round", "expected switches", "the certificate assumes")
-    table(heads, rows, title=title, left=(0, 3), bold=(0,))
+    if found.resting is None:
+        heads = ("system", "regret a round", "switches", "operations", "assumes")
+        table(heads, rows, title=title, left=(0, 4), bold=(0,), whole=(0,))
+    else:
+        caption = f"On the public data never moving costs {found.resting:.5g} a round; every plan ran {SEEDS} times."
+        heads_there = ("system", "loss there", "changes there", "certified regret a round")
+        table(heads_there, rows, title=title, caption=caption, bold=(0,))
     grouped: dict[str, list[str]] = {}
     for refusal in found.refusals:
         grouped.setdefault(refusal.reason, []).append(refusal.system)
@@ -152,9 +194,12 @@ def _offers(found: Comparison) -> dict[str, Any]:
         {
             "system": offer.system,
             "regret_bound": offer.regret_bound,
+            "regret_bound_of_its_theorem": offer.plan.regret_bound,
             "expected_switches": offer.plan.expected_switches,
             "assumes": offer.assumes,
             "vacuous": offer.plan.vacuous,
+            "cost": offer.plan.cost(found.goal.loss)._asdict(),
+            "tried": None if offer.tried is None else offer.tried._asdict(),
         }
         for offer in found
         if offer.plan is not None

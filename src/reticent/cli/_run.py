@@ -438,7 +438,7 @@ def run(
     horizon: Annotated[
         str | None,
         typer.Option(
-            help="Rounds; all of a file unless given, unknown (doubling epochs) for standard input.",
+            help="Rounds; all of a file unless given, unknown (any number) for standard input.",
             rich_help_panel=PROBLEM,
         ),
     ] = None,
@@ -447,7 +447,10 @@ def run(
     max_switches: options.MaxSwitches = None,
     system: Annotated[
         str | None,
-        typer.Option(help="A system by a part of its name, or best; P-COMW unless given.", rich_help_panel=GOAL),
+        typer.Option(
+            help="A system by a part of its name, or best; the one for ordinary data unless given.",
+            rich_help_panel=GOAL,
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="For experiments only: privacy is void.", rich_help_panel=WORK)
@@ -458,6 +461,17 @@ def run(
     ] = None,
     save: options.Save = None,
     report: options.Report = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(help="Ask this ledger first (a file, or a URL), and enter the run.", rich_help_panel=GOAL),
+    ] = None,
+    population: Annotated[
+        str | None, typer.Option(help="Whose budget in the ledger the run is charged to.", rich_help_panel=GOAL)
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="For a ledger with a window: no older data enters (now, or a time).", rich_help_panel=GOAL),
+    ] = None,
     regret: Annotated[
         bool | None,
         typer.Option(
@@ -486,6 +500,7 @@ def run(
     claim = options.claim(epsilon, delta)
     switches = None if max_switches is None else count_of(max_switches, "max-switches", least=0)
     most = count_of(block, "block")
+    _check_ledger(ledger, population, since, seed)
     if regret and flows(source):
         raise ValueError(f"regret needs more passes over the data, and {source!r} allows one; write it to a file first")
     layout = Layout(columns_of(features), target, intercept, limits_of(bounds), positive)
@@ -508,10 +523,12 @@ def run(
         if seed is not None:
             problem.notes.append(f"seed {seed}: whoever knows it can repeat the draws, so nothing of this is private")
         name = plan.system if system in (None, "best") else system_of(str(system))
+        close = _entered(ledger, population, since, plan, source, quiet)
         # From the first round to the last file kept, Ctrl-C waits for a place where nothing is lost.
         interrupts = files.enter_context(Interrupts().heard())
         command = Command(problem, plan, name, switches, seed, on_steep, most, json, quiet, interrupts)
         learner, recorder, outcome = command.go(out)
+        close()
         wanted = regret if regret is not None else not is_file(source)
         looks = wanted and recorder.rounds and not outcome.interrupted and not outcome.unread
         best = command.hindsight(recorder, outcome) if looks else None
@@ -522,6 +539,38 @@ def run(
     if outcome.stopped is not None:
         raise _stopped(outcome.stopped, spent=learner.plan.private and learner.rounds > 0)
     return INTERRUPTED if outcome.interrupted or interrupts.asked else 0
+
+
+def _check_ledger(ledger: str | None, population: str | None, since: str | None, seed: int | None) -> None:
+    if since is not None and ledger is None:
+        raise ValueError(f"--since {since} is for a ledger; give --ledger and --population, or leave it out")
+    if (ledger is None) != (population is None):
+        raise ValueError(
+            f"ledger and population go together, got --ledger {ledger} and --population {population}; give both"
+        )
+    if ledger is not None and seed is not None:
+        raise ValueError(
+            f"a run with --seed {seed} can be repeated, so nothing of it is private, and a ledger must not say "
+            "otherwise; leave --seed out"
+        )
+
+
+def _entered(
+    ledger: str | None, population: str | None, since: str | None, plan: BasePlan, source: str, quiet: bool
+) -> Callable[[], None]:
+    """Enter a run before its first round, and return what ends the entry; a ledger may refuse."""
+    if ledger is None or population is None:
+        return lambda: None
+    from reticent.cli._show import say
+    from reticent.ledger import Ledger
+
+    book = Ledger(ledger, create=False)
+    entry = book.spend(population, plan, note=f"reticent run {source}", since=since)
+    if not quiet:
+        say(
+            f"ledger: entry {entry.number} for {population}, {book.standing(population).left:.1%} of its budget is left"
+        )
+    return lambda: book.end(entry)
 
 
 def _hidden(source: str) -> list[str]:
@@ -570,13 +619,14 @@ def _plan(
     switches: int | None,
     system: str | None,
 ) -> BasePlan:
-    """Return the plan: P-COMW's unless another is asked for; gradient descent where nothing is promised."""
+    """Return the plan: for ordinary data unless another is asked for; gradient descent where nothing is promised."""
+    from reticent._core._names import BUDGETED, FILTERED
     from reticent.cli._goal import planned
     from reticent.cli._show import busy
 
     epsilon, delta = claim
     finite = problem.domain.finite
-    chosen = system or ("best" if finite else "P-COMW")
+    chosen = system or ("best" if finite else BUDGETED if epsilon is None else FILTERED)
     if epsilon is None and switches is None:
         if horizon is None:
             raise ValueError(

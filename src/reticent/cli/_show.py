@@ -157,8 +157,12 @@ def table(
     left: Sequence[int] = (0,),
     caption: str = "",
     bold: Sequence[int] = (),
+    whole: Sequence[int] = (),
 ) -> None:
-    """Print a table on standard output: columns in `left` are text, others numbers; rows in `bold` stand out."""
+    """Print a table on standard output: columns in `left` are text, others numbers; rows in `bold` stand out.
+
+    Texts are broken into lines where the screen is narrow, but for those of the columns in `whole`.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -166,11 +170,11 @@ def table(
     shown = Table(title=title or None, caption=caption or None, box=box.SIMPLE_HEAD, title_justify="left")
     shown.caption_justify = "left"
     for place, head in enumerate(heads):
-        text = place in left
         # Texts may be broken between words, never within one.
-        words = [word for row in (heads, *rows) for word in row[place].split()] if text else []
+        broken = place in left and place not in whole
+        words = [word for row in (heads, *rows) for word in row[place].split()] if broken else []
         least = max(map(len, words), default=None)
-        shown.add_column(head, justify="left" if text else "right", no_wrap=not text, min_width=least)
+        shown.add_column(head, justify="left" if place in left else "right", no_wrap=not broken, min_width=least)
     for place, row in enumerate(rows):
         shown.add_row(*(Text(cell) for cell in row), style="bold" if place in bold else None)
     out().print(shown)

@@ -17,9 +17,7 @@ EXAMPLES = options.examples(
     "reticent tables --quick",
     "reticent tables --only table2 --quick --jobs 2 --out out/lazy",
     "reticent tables --backend dask --scheduler tcp://127.0.0.1:8786",
-)
-ALONG = (
-    "along: the exponent of T when the place in the regime stays. Measured on a panel of streams, not the worst case."
+    "reticent tables --from bench/results/tables.json --out out/again",
 )
 ONLY = ("table1", "table2", "landscape", "curves")
 
@@ -42,11 +40,20 @@ def tables(
     cache: Annotated[
         Path | None, typer.Option(help="Where finished work is kept; OUT/cache unless given.", rich_help_panel=OUTPUT)
     ] = None,
+    earlier: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="A tables.json of before: its text and pictures are made anew, nothing is computed.",
+            rich_help_panel=WORK,
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
-    """Make Tables 1 and 2 of the paper again: its rates beside fitted exponents of certificates and measured regret.
+    """Make Tables 1 and 2 of the paper again: P-COMW beside the previous best of every regime, and who wins.
 
-    Every finished piece is kept: after Ctrl-C the same command goes on where it stopped.
+    What each promises and what it reaches, as regret a round; exponents where fits have power. Every finished piece is
+    kept: after Ctrl-C the same command goes on where it stopped.
     """
     from reticent._core._errors import need
     from reticent.cli._show import check_folder, print_json, say
@@ -58,7 +65,10 @@ def tables(
     check_folder("--out", out)
     check_folder("--cache", kept)
     try:
-        results = _make(quick, sections, kept, workers, backend, scheduler, json)
+        if earlier is not None:
+            results = _read(earlier, sections)
+        else:
+            results = _make(quick, sections, kept, workers, backend, scheduler, json)
     except KeyboardInterrupt:
         say(f"what is finished is kept in {kept}; the same command goes on from there")
         raise
@@ -105,6 +115,23 @@ def _make(
         return make(quick, Workers(cache, jobs, backend, scheduler, report), sections)
 
 
+def _read(path: Path, sections: tuple[str, ...]) -> dict[str, Any]:
+    """Return the results of an earlier run, judged by what is here now."""
+    import json
+
+    from reticent.lab.tables import judged
+
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        kept = {name: part for name, part in found.items() if name not in ONLY or name in sections}
+        return {name: kept[name] for name in ("quick", "environment", "work", "seconds")} | judged(kept)
+    except (UnicodeDecodeError, json.JSONDecodeError, AttributeError, KeyError, TypeError) as why:
+        raise ValueError(
+            f"--from must be a tables.json that `reticent tables` wrote, got {path}, which cannot be read as one "
+            f"({type(why).__name__}: {why})"
+        ) from why
+
+
 def write(results: Mapping[str, Any], out: Path) -> list[Path]:
     """Write the report, the numbers and the pictures; return the paths."""
     import json
@@ -119,8 +146,12 @@ def write(results: Mapping[str, Any], out: Path) -> list[Path]:
     write_whole(paths[1], json.dumps(_rounded(numbers)) + "\n")
     drawn = {}
     for number in (1, 2):
-        if f"table{number}" in results:
-            drawn[f"exponents-{number}"] = pictures.exponents(exponent_rows(results[f"table{number}"]["rows"]))
+        found = results.get(f"table{number}", {"levels": [], "rows": []})
+        if found["levels"]:
+            drawn[f"winners-{number}"] = pictures.winners(found["levels"])
+        rows = exponent_rows(found["rows"])
+        if rows:  # none where no fit has power
+            drawn[f"exponents-{number}"] = pictures.exponents(rows)
     for kind in ("convex", "smooth") if "landscape" in results else ():
         drawn[f"landscape-{kind}"] = pictures.landscape(results["landscape"][kind])
     for variable, draw in (("epsilon", pictures.against_epsilon), ("S", pictures.against_switches)):
@@ -142,16 +173,17 @@ def _rounded(value: Any) -> Any:
 
 
 def _show(results: Mapping[str, Any]) -> None:
-    from reticent.cli._show import table
-    from reticent.lab.tables import REGIMES, short_row
+    from reticent.cli._show import out, table
+    from reticent.lab.tables import SHORT_CAPTION, SHORT_HEADS, short_line, verdict
 
-    heads = ("system", "paper's rate", "certificate, runnable T", "certificate, large T", "measured")
     for number in (1, 2):
-        rows = results.get(f"table{number}", {"rows": []})["rows"]
-        for name in dict.fromkeys(row["regime"] for row in rows):
-            mine = [short_row(row) for row in rows if row["regime"] == name]
-            title = f"Table {number}, row {name.partition('.')[2]}: {REGIMES[name].text}"
-            table(heads, mine, title=title, left=(0, 1), caption=ALONG)
+        if f"table{number}" in results:
+            found = results[f"table{number}"]
+            lines = [short_line(level) for level in found["levels"]]
+            if lines:
+                table(SHORT_HEADS, lines, title=f"Table {number}", left=(0, 1, 3, 5, 6), caption=SHORT_CAPTION)
+            for said in verdict(found["levels"], found["rows"]):
+                out().print(f"* {said}", highlight=False, markup=False)
     for kind in ("convex", "smooth") if "landscape" in results else ():
         cells = results["landscape"][kind]
         lines = [

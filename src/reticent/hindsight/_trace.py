@@ -38,12 +38,9 @@ def suffered(loss: Loss, domain: Domain, rows: Rows | Objects, starts: Starts, c
             for i in range(start, stop):
                 out[i] = rows.scales[i] * real("the value of a custom loss", loss.value(x, rows.items[i]))
         return out
-    from reticent.gibbs._phi import run_margins  # numba loads on first use
-
-    margins = np.empty(len(rows))
-    # Contiguous copies only where needed, so that the kernel is compiled once.
-    points, firsts = np.ascontiguousarray(chart_points), np.ascontiguousarray(starts, dtype=np.int64)
-    run_margins(np.ascontiguousarray(rows.vectors), np.ascontiguousarray(rows.offsets), firsts, points, margins)
+    # Row by row, as a matrix product is not: a round's loss does not depend on those beside it, to the last bit.
+    played = np.repeat(chart_points, np.diff(starts, append=len(rows)), axis=0)
+    margins: Array = np.einsum("ij,ij->i", np.ascontiguousarray(rows.vectors), played) + rows.offsets
     return loss.phi(margins) if isinstance(loss, GeneralisedLinear) else margins
 
 
@@ -131,6 +128,9 @@ class Trace:
     `switch_times`, `decisions()`). `losses`, `total`, `regret()` and `curve()` are computed from the data itself and
     are NOT private; neither is a pickled trace, which holds the data.
 
+    Decisions lie in `domain`; `comparators` is the body whose best fixed decision `regret()` is against: the domain,
+    but for plans whose decisions may leave it.
+
     `data` refers to the blocks as the caller gave them, without a copy: leave those arrays as they are for as long as
     you want to ask for the regret. Consecutive traces add: `a + b`, or `Trace.join([...])` for many.
 
@@ -157,6 +157,7 @@ class Trace:
     final: Array
     losses: Array
     data: tuple[tuple[Any, ...], ...]
+    comparators: Domain
 
     def __init__(
         self,
@@ -170,8 +171,12 @@ class Trace:
         final: ArrayLike,
         losses: ArrayLike,
         data: Sequence[tuple[Any, ...]],
+        comparators: Domain | None = None,
     ) -> None:
-        """Take the parts of a trace; work grows with the number of runs only."""
+        """Take the parts of a trace; work grows with the number of runs only.
+
+        `comparators` is the domain unless given; it has the domain's centre and chart.
+        """
         check_on_steep(on_steep)
         begun = np.asarray(starts, dtype=np.int64)
         played = matrix("points", points, domain.dim)
@@ -199,6 +204,7 @@ class Trace:
             "final": _sealed(vector("final", final, domain.dim)),
             "losses": _sealed(lost),
             "data": tuple(data),
+            "comparators": domain if comparators is None else _alike(domain, comparators),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -218,6 +224,7 @@ class Trace:
         final: Array,
         parts: Sequence[Any],
         data: tuple[Any, ...],
+        comparators: Domain | None = None,
     ) -> Trace:
         """Make the trace of one block `data`, whose rounds are prepared in `parts`; the losses are read off them.
 
@@ -234,7 +241,7 @@ class Trace:
         for part, stop in zip(parts, stops.tolist(), strict=True):
             inner, runs = runs_within(starts, stop - len(part), stop)
             losses[stop - len(part) : stop] = suffered(loss, domain, part, inner, chart_points[runs])
-        return cls(domain, loss, lipschitz, on_steep, first, starts, points, final, losses, (data,))
+        return cls(domain, loss, lipschitz, on_steep, first, starts, points, final, losses, (data,), comparators)
 
     @classmethod
     def join(cls, traces: Iterable[Trace]) -> Trace:
@@ -266,6 +273,7 @@ class Trace:
             listed[-1].final,
             np.concatenate([trace.losses for trace in listed]),
             tuple(block for trace in listed for block in trace.data),
+            head.comparators,
         )
 
     def __add__(self, other: Trace) -> Trace:
@@ -321,10 +329,10 @@ class Trace:
         if 8 * len(self) * (self.domain.chart_dim + 1) <= _HELD:
             held = list(rows())
             self._check_data(held)
-            best = best_fixed(self.domain, self.loss, held, self.lipschitz, gap=gap)
+            best = best_fixed(self.comparators, self.loss, held, self.lipschitz, gap=gap)
         else:
             self._check_data(rows())
-            best = best_fixed(self.domain, self.loss, rows, self.lipschitz, gap=gap)
+            best = best_fixed(self.comparators, self.loss, rows, self.lipschitz, gap=gap)
         return Regret(self.total - best.value, best.gap, best)
 
     def curve(self, comparator: Hindsight | None = None) -> Array:
@@ -363,6 +371,16 @@ class Trace:
             raise ValueError(f"data must hold the {len(self)} rounds of the losses, got {stop}; give all blocks")
 
 
+def _alike(domain: Domain, comparators: Domain) -> Domain:
+    """Return the comparators, or refuse a body whose chart is another than the domain's: rows are read in that."""
+    if comparators == domain:
+        return comparators
+    flat = comparators.chart_dim == comparators.dim == domain.dim == domain.chart_dim
+    if not flat or not np.array_equal(comparators.center, domain.center):
+        raise ValueError(f"comparators must be a body with an inside and the centre of {domain!r}, got {comparators!r}")
+    return comparators
+
+
 def _sealed(array: Any) -> Any:
     view = array.view()
     view.setflags(write=False)
@@ -370,7 +388,7 @@ def _sealed(array: Any) -> Any:
 
 
 def _check_follows(a: Trace, b: Trace) -> None:
-    for name in ("domain", "loss", "lipschitz", "on_steep"):
+    for name in ("domain", "loss", "lipschitz", "on_steep", "comparators"):
         if getattr(a, name) != getattr(b, name):
             raise ValueError(
                 f"traces to join must have one {name}, got {getattr(a, name)!r} and {getattr(b, name)!r}; "

@@ -111,7 +111,7 @@ class Reader:
 def spent_after(plan: Any, rounds: int, delta: float) -> float:
     """Return the epsilon that so many rounds of a private plan may have cost one of them, as `learner.spent` does."""
     found, epoch = 0.0, 0
-    while plan.horizon is None:
+    while plan.horizon is None and hasattr(plan, "epoch"):  # others without an end have one account for all rounds
         now = plan.epoch(epoch)
         assert now.horizon is not None
         if rounds < now.horizon:

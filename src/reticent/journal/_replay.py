@@ -17,7 +17,10 @@ from reticent.learners import Learner, Trace
 from reticent.losses import Custom, Loss
 from reticent.saving._format import body_of, thing_of
 from reticent.systems._decider import Places
+from reticent.systems._grid import largest_step
 from reticent.systems._saved import unpack_learner
+
+_ROUNDING = 1e-9  # of the diameter: what another order of additions may make of a decision
 
 START, ROUNDS, STATE = "start", "rounds", "state"
 """The kinds of records: the learner as it began, rounds, and the learner as it was after them."""
@@ -29,7 +32,7 @@ class Taken:
     def __init__(self, learner: Learner, block: Block, parts: list[Any], *, trace: bool = False) -> None:
         self.trace: Trace | None = None
         self.error: Exception | None = None
-        first, begin, shown = learner.rounds, learner._walk.u.copy(), learner.decision
+        first, begin, shown = learner.rounds, learner._u.copy(), learner.decision
         self.places: Places
         self.points: Array
         try:
@@ -135,13 +138,31 @@ def _again(path: str, learner: Learner, rounds: Rounds) -> None:
     """Take in the rounds of a record again; refuse decisions that are not those recorded."""
     first = learner.rounds
     taken = Taken(learner, rounds.block, learner._admit(rounds.block))
-    same = np.array_equal(taken.places, rounds.places) and np.array_equal(taken.points, rounds.points)
-    if not same or taken.count != rounds.taken or (taken.error is not None) != rounds.failed:
+    if not _same(learner, taken, rounds) or taken.count != rounds.taken or (taken.error is not None) != rounds.failed:
         raise ValueError(
             f"the decisions of {path} after round {first} are not those that its rounds lead to here; resume it with "
             "the versions of reticent, numpy and numba, and on the kind of processor, that wrote it, and release "
             "nothing"
         ) from taken.error
+
+
+def _same(learner: Learner, taken: Taken, rounds: Rounds) -> bool:
+    """Say whether rounds have led to the decisions recorded.
+
+    Journals of version 1 were written before sums had twice the precision and private decisions were on a grid: there
+    it is enough that they agree to rounding, or to a few steps of the grid where what is recorded is on none.
+    """
+    if not np.array_equal(taken.places, rounds.places):
+        return False
+    if np.array_equal(taken.points, rounds.points):
+        return True
+    plan, gap = learner.plan, float(np.abs(taken.points - rounds.points).max())
+    little = _ROUNDING * plan.domain.diameter
+    if not plan.on_grid:
+        return bool(gap <= little)
+    recorded = plan.domain.to_chart(rounds.points)
+    off = np.abs(plan.released(recorded) - recorded).max(axis=1) > little
+    return bool(off.any() and gap <= 4 * largest_step(plan.comparators))
 
 
 def rounds_of(store: Store) -> Iterator[tuple[Record, Rounds]]:

@@ -11,7 +11,7 @@ from reticent.lab._study import Best, Run
 from reticent.lab._walk import TooSlow, plan_facts, walk
 from reticent.lab._work import run_all
 from reticent.lab.streams._stream import Stream
-from reticent.planning import DescentPlan, LeaderPlan, NewtonPlan
+from reticent.planning import BudgetedPlan, DescentPlan, LeaderPlan, NewtonPlan
 
 if TYPE_CHECKING:
     from reticent.planning import BasePlan
@@ -83,7 +83,8 @@ class Contest:
             run_all(_run, [task for _, task in todo], jobs=min(jobs, len(todo)) or 1, report=take)
 
     def _seeds(self, place: int, seeds: Sequence[int]) -> list[int]:
-        return list(seeds[:1] if isinstance(self.entries[place].plan, DescentPlan | LeaderPlan | NewtonPlan) else seeds)
+        certain = isinstance(self.entries[place].plan, DescentPlan | LeaderPlan | NewtonPlan | BudgetedPlan)
+        return list(seeds[:1] if certain else seeds)
 
     def _task(self, place: int, described: dict[str, Any], seed: int, patience: float | None) -> dict[str, Any]:
         entry = self.entries[place]

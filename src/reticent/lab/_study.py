@@ -7,7 +7,7 @@ import math
 import os
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -59,6 +59,8 @@ def _wrong_object(value: Any, kind: Any, where: str) -> str | None:
         return f"{where} is {_short(value)}"
     hints = get_type_hints(kind, include_extras=True)
     optional: frozenset[str] = getattr(kind, "__optional_keys__", frozenset())
+    if is_dataclass(kind):  # what has a default may be missing in files of earlier versions
+        optional = frozenset(one.name for one in fields(kind) if one.default is not MISSING)
     missing = [name for name in hints if name not in value and name not in optional]
     if missing:
         return f"{where} has no {missing[0]!r}"
@@ -131,7 +133,9 @@ KIND = "reticent study"
 class Best:
     """The best fixed decision in hindsight: its total loss is within `gap` of the least.
 
-    `curve` is the sum of its losses after the rounds `at` (see `places`). Computed from the data: NOT private.
+    `curve` is the sum of its losses after the rounds `at` (see `places`). Beside it stand what everything is measured
+    against: the total loss of never moving from the centre, that of the best constant prediction, and the share of
+    labels of the commoner kind. Computed from the data: NOT private.
     """
 
     point: list[float]
@@ -139,6 +143,37 @@ class Best:
     gap: float
     at: list[int]
     curve: list[float]
+    idle: float | None = None
+    constant: float | None = None
+    majority: float | None = None
+
+    def share(self, total: float) -> float | None:
+        """Return how far a total loss lies on the way from never moving (0) to the best fixed decision (1).
+
+        None where that is no way at all. A decision that follows a stream can go beyond 1.
+
+        >>> Best([0.0], 50.0, 0.0, [100], [50.0], idle=100.0).share(60.0)
+        0.8
+        """
+        if self.idle is None or not self.idle - self.value > self.gap:
+            return None
+        return (self.idle - total) / (self.idle - self.value)
+
+    def beside(self) -> str:
+        """Return what everything is measured against, in a sentence: mean losses of a round.
+
+        >>> Best([0.0], 50.0, 0.0, [100], [50.0], idle=100.0).beside()
+        'Never moving has a mean loss of 1.0000, the best fixed decision in hindsight 0.5000.'
+        """
+        rounds, parts = self.at[-1], []
+        if self.idle is not None:
+            parts.append(f"never moving has a mean loss of {self.idle / rounds:.4f}")
+        if self.constant is not None:
+            right = "" if self.majority is None else f" (the majority class is right in {self.majority:.1%})"
+            parts.append(f"the best constant prediction {self.constant / rounds:.4f}{right}")
+        parts.append(f"the best fixed decision in hindsight {self.value / rounds:.4f}")
+        text = ", ".join(parts)
+        return f"{text[0].upper()}{text[1:]}."
 
 
 @dataclass(frozen=True)

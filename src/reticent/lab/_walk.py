@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reticent.domains import Interval
 from reticent.hindsight._comparator import best_fixed
 from reticent.hindsight._trace import prepared, suffered
 from reticent.lab._study import Best, Run
 from reticent.learners import make
 from reticent.losses import GeneralisedLinear
 from reticent.losses._label import Label
+from reticent.losses._residual import Residual
 from reticent.privacy import spent as spent_after
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _RATIO = 1.03  # between the rounds at which curves are kept: some 500 for a run of 1e8
 _PATH = 2000  # runs of one decision that are kept of a path
+_SURE = 30.0  # log odds beyond all that data can say
 _SPENT = 16  # rounds at which the privacy spent is asked for
 
 
@@ -172,14 +175,31 @@ def hindsight(stream: Stream) -> Best:
         return prepared(stream.domain, stream.loss, stream.lipschitz, "clip", stream.blocks())  # type: ignore[arg-type]
 
     found = best_fixed(stream.domain, stream.loss, rows, stream.lipschitz)
-    point = stream.domain.to_chart(found.point)[None]
-    at, curve, total, done = places(stream.rounds), [], 0.0, 0
+    point, centre = stream.domain.to_chart(found.point)[None], np.zeros((1, stream.domain.chart_dim))
+    at, curve, total, idle, done = places(stream.rounds), [], 0.0, 0.0, 0
+    first = np.zeros(1, dtype=np.int64)
     for part in rows():
-        sums = total + np.cumsum(suffered(stream.loss, stream.domain, part, np.zeros(1, dtype=np.int64), point))
+        sums = total + np.cumsum(suffered(stream.loss, stream.domain, part, first, point))
         inside = at[(at > done) & (at <= done + sums.size)]
         curve += sums[inside - done - 1].tolist()
         total, done = float(sums[-1]), done + sums.size
-    return Best([float(x) for x in found.point], found.value, found.gap, at.tolist(), curve)
+        idle += float(suffered(stream.loss, stream.domain, part, first, centre).sum())
+    constant, majority = _constant(stream)
+    place = [float(x) for x in found.point]
+    return Best(place, found.value, found.gap, at.tolist(), curve, idle, constant, majority)
+
+
+def _constant(stream: Stream) -> tuple[float | None, float | None]:
+    """Return the total loss of the best constant prediction, and the share of the commoner label, where there are."""
+    loss = stream.loss
+    if not isinstance(loss, Label | Residual):
+        return None, None
+    targets = np.concatenate([np.asarray(block[-1], dtype=np.float64) for block in stream.blocks()])
+    reach = _SURE if isinstance(loss, Label) else max(float(np.abs(targets).max()), 1e-9)
+    line = Interval(-reach, reach)
+    found = best_fixed(line, loss, [loss.prepare(line, np.ones((targets.size, 1)), targets)], 1.0)
+    ones = float((targets == 1).mean())
+    return found.value, max(ones, 1.0 - ones) if isinstance(loss, Label) else None
 
 
 def plan_facts(plan: BasePlan, *, spent: bool = False) -> dict[str, Any]:

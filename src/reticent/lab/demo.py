@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent._core._names import DESCENT, INK, PCOMW, PCOMW_LAZY
+from reticent._core._names import BUDGETED, DESCENT, FILTERED, INK
 from reticent.lab._compare import Contest, Entry
 from reticent.lab._study import Run, Study
 from reticent.lab._walk import hindsight, stream_facts
 from reticent.lab.streams._catalogue import get
 from reticent.lab.streams._stream import Stream
-from reticent.planning import plan_descent, plan_lazy, plan_private
+from reticent.planning import plan_budgeted, plan_descent, plan_filtered
+from reticent.systems.filtered import clip_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,12 +39,13 @@ def streams(rounds: int | None = None) -> list[Stream]:
 def entries(stream: Stream) -> list[Entry]:
     """Return the plans that run on a stream: one private, one lazy, and one that promises neither.
 
-    They are few on purpose: the first run on a machine compiles what they need.
+    The first two are what `rt.private_learner` (with no horizon) and `rt.lazy_learner` play.
     """
-    size = stream.domain, stream.rounds, stream.lipschitz
+    size, clip = (stream.domain, stream.rounds, stream.lipschitz), clip_for(stream.loss, stream.lipschitz)
+    private = plan_filtered(stream.domain, None, stream.lipschitz, EPSILON, DELTA, clip=clip)
     return [
-        Entry(PCOMW, plan_private(*size, epsilon=EPSILON, delta=DELTA), f"private, epsilon {EPSILON:g}"),
-        Entry(PCOMW_LAZY, plan_lazy(*size, max_switches=SWITCHES), f"lazy, {SWITCHES} switches"),
+        Entry(FILTERED, private, f"private, epsilon {EPSILON:g}"),
+        Entry(BUDGETED, plan_budgeted(*size, max_switches=SWITCHES), f"lazy, {SWITCHES} changes"),
         Entry(DESCENT, plan_descent(*size), "neither"),
     ]
 
@@ -60,8 +62,7 @@ def play(stream: Stream, report: Callable[[str], None]) -> Contest:
 
 def steps() -> int:
     """Return how often `play` reports, for all streams together."""
-    random_plans = 2
-    return len(STREAMS) * (2 + random_plans * len(SEEDS) + 1)
+    return len(STREAMS) * (2 + len(SEEDS) + 2)  # the private learner alone is random
 
 
 def study_of(contest: Contest) -> Study:
@@ -85,7 +86,7 @@ def picture(studies: Sequence[Study]) -> Figure:
         figure, axes = blank(2, len(studies), width=4.6 * len(studies), height=6.4, sharex="col")
         for column, study in zip(axes.T, studies, strict=True):
             _column(column, study)
-        legend(figure, axes[0, :1])
+        legend(figure, [axes[0, 0], axes[1, -1]])
     return figure
 
 
@@ -105,6 +106,13 @@ def _column(column: Sequence[Axes], study: Study) -> None:
         label = f"{system} ({_promise(run)})"
         top.stairs(values, ends, baseline=None, color=colour, linewidth=1.1, label=label)
         _means(bottom, run.at, run.losses, color=colour, linewidth=1.3)
+    if study.best.idle is not None:
+        for total, words, dots in (
+            (study.best.idle, "never moving", (1, 2)),
+            (study.best.constant, "best constant prediction", (5, 1, 1, 1)),
+        ):
+            if total is not None and (words == "never moving" or len(study.best.point) > 1):
+                bottom.axhline(total / study.best.at[-1], color=MUTED, linewidth=1, dashes=dots, label=words)
     top.axhline(study.best.point[place], color=INK, linewidth=1, dashes=(4, 2), label="best fixed decision")
     _means(bottom, study.best.at, study.best.curve, color=INK, linewidth=1, dashes=(4, 2))
     top.set_title(study.stream["title"])
@@ -124,4 +132,4 @@ def _means(axis: Axes, at: list[int], sums: list[float], **look: Any) -> None:
 def _promise(run: Run) -> str:
     if run.private:
         return f"epsilon {EPSILON:g}"
-    return f"about {SWITCHES} changes" if run.system == PCOMW_LAZY else "no promise"
+    return f"at most {SWITCHES} changes" if run.system == BUDGETED else "no promise"

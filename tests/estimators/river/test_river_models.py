@@ -146,11 +146,20 @@ def test_beyond_the_horizon_nothing_is_taken_and_nothing_lost(make):
 
 def test_without_a_horizon_epochs_follow_each_other(planned_once):
     X, y = rows(3_100)
-    model = logistic(horizon=None)
+    model = logistic(horizon=None, system="P-COMW")
     model.learn_many(X, y)
     assert model.learner.epoch == 2
     assert 0 < model.spent() <= 3.0
     assert model.plan.horizon is None
+
+
+def test_without_a_horizon_the_default_has_one_plan_for_ever():
+    X, y = rows(3_100)
+    model = logistic(horizon=None)
+    model.learn_many(X, y)
+    assert model.plan.system == "filtered gate"
+    assert model.plan.horizon is None
+    assert 2.9 < model.spent() <= 3.0
 
 
 def test_spent_and_plan():
@@ -179,7 +188,7 @@ def test_spent_and_plan():
         ({"horizon": 2.5}, "horizon must be a whole number"),
         ({"radius": 0.0}, "radius must be greater than 0"),
         ({"seed": -1}, "seed must be None"),
-        ({"system": "FTRL"}, "system must be 'P-COMW' or 'DP-FTRL', got 'FTRL'"),
+        ({"system": "FTRL"}, "system must be 'filtered gate', 'P-COMW' or 'DP-FTRL', got 'FTRL'"),
         ({"system": "DP-FTRL", "horizon": None}, "horizon must be the number of rows to come for system='DP-FTRL'"),
         ({"features": "age"}, "features must be the names"),
         ({"bounds": 3.0}, r"bounds must be \(low, high\)"),
@@ -199,7 +208,7 @@ def test_bad_parameters_are_refused_when_a_model_is_made(params, message):
         ({"target_bounds": (3, 2)}, "target_bounds must have its low end below its high end"),
         ({"epsilon": None}, "epsilon must be a number"),
         (
-            {"loss": "absolute", "features": 32},
+            {"loss": "absolute", "features": 32, "system": "P-COMW"},
             r"features must be at most 20 for Absolute\(\) with system='P-COMW', got 32",
         ),
     ],
@@ -371,7 +380,7 @@ def test_pickles_and_deep_copies_go_on_in_the_same_way(make):
 
 def test_clones_start_anew_with_randomness_of_their_own():
     X, y = rows(100)
-    model = logistic(seed=None)
+    model = logistic(seed=None, system="P-COMW")
     model.learn_many(X, y)
     clone = model.clone()
     assert clone.learner.rounds == 0

@@ -56,8 +56,18 @@ def test_classifier_learns_and_keeps_its_promise():
     assert model.score(X, y) > 0.9
     assert list(model.classes_) == ["no", "yes"]
     assert model.learner_.plan.epsilon == 3.0
-    assert model.learner_.plan.horizon == 4_000
+    assert model.learner_.plan.horizon is None
     assert 2.5 < model.spent() <= 3.0 < model.spent(1e-9)
+
+
+@pytest.mark.parametrize("system", ["P-COMW", "DP-FTRL"])
+def test_other_systems_can_be_asked_for(system):
+    X, y = labelled(4_000)
+    model = classifier(system=system).fit(X, y)
+    assert model.score(X, y) > 0.85
+    assert (model.learner_.plan.system, model.learner_.plan.horizon) == (system, 4_000)
+    with pytest.raises(ValueError, match="system must be 'filtered gate'"):
+        classifier(system="best").fit(X, y)
 
 
 @pytest.mark.parametrize(("loss", "least"), [("absolute", 0.7), ("huber", 0.7), ("quantile", 0.7), ("squared", 0.0)])
@@ -91,7 +101,7 @@ def test_mean_of_decisions_is_that_of_the_learner():
     model = classifier(horizon=300, average=True).partial_fit(X[:100], y[:100], classes=["no", "yes"])
     model.partial_fit(X[100:], y[100:])
     signs = np.where(y == "yes", 1.0, -1.0)
-    learner = rt.PCOMW(model.learner_.plan, rt.Logistic(), seed=0, on_steep="clip")
+    learner = rt.make(model.learner_.plan, rt.Logistic(), seed=0, on_steep="clip")
     decisions = learner.observe_many(model._scaling.rows(X), signs).decisions()
     margins = model._scaling.rows(X) @ decisions.mean(axis=0)
     np.testing.assert_allclose(model.decision_function(X), margins, atol=1e-12)
@@ -110,7 +120,7 @@ def test_rows_are_never_longer_than_one():
 
 def test_partial_fit_without_a_horizon_runs_epochs():
     X, y = labelled(1_500)
-    model = classifier()
+    model = classifier(system="P-COMW")
     for part in np.array_split(np.arange(1_500), 7):
         model.partial_fit(X[part], y[part], classes=["no", "yes"])
     assert model.learner_.plan.horizon is None
@@ -119,12 +129,12 @@ def test_partial_fit_without_a_horizon_runs_epochs():
 
 def test_rows_after_fit_are_a_run_of_their_own():
     X, y = labelled(400)
-    model = classifier().fit(X[:300], y[:300])
+    model = classifier(system="P-COMW").fit(X[:300], y[:300])
     first, before = model.learner_.plan, model.spent()
     model.partial_fit(X[300:], y[300:])
     assert model.learner_.plan.horizon is None
     assert model.spent() == before == account(first).epsilon(1e-6)
-    twice = [classifier().fit(X[:300], y[:300]).partial_fit(X[300:], y[300:]).coef_ for _ in range(2)]
+    twice = [classifier(system="P-COMW").fit(X[:300], y[:300]).partial_fit(X[300:], y[300:]).coef_ for _ in range(2)]
     np.testing.assert_array_equal(*twice)
 
 
@@ -156,7 +166,7 @@ def test_pipeline_search_and_pickle():
     halves = make_pipeline(FunctionTransformer(lambda X: X / 2), classifier(bounds=tuple(np.array(BOUNDS) / 2)))
     assert halves.fit(X, y).predict(X).shape == (300,)
     search = GridSearchCV(classifier(), {"radius": [1.0, 4.0]}, cv=2).fit(X, y)
-    assert search.best_estimator_.learner_.plan.horizon == 300
+    assert search.best_estimator_.learner_.rounds == 300
     assert cross_val_score(regressor("huber"), X, rows(300)[1], cv=2).shape == (2,)
     model = classifier().fit(X, y)
     again = pickle.loads(pickle.dumps(model))

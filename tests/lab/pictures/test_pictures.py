@@ -42,6 +42,19 @@ CELLS = [
     for epsilon in (0.3, 1.0)
 ]
 DAYS = np.arange(1, 301)
+SIDE = {"certificate": 0.1, "vacuous": False, "measured": 0.05}
+POINT = {"scale": "runnable", "ours": SIDE, "theirs": SIDE | {"certificate": 0.2}}
+LEVELS = [
+    {
+        "table": 1,
+        "regime": f"1.{k}",
+        "text": "all $ epsilon",
+        "rival": name,
+        "points": [POINT, POINT | {"scale": "large"}],
+    }
+    for k in (1, 2)
+    for name in ("DP-FTRL", "P-COMW")
+]
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     "regret": lambda: pictures.regret_over_time(small_study()),
     "regret by epsilon": lambda: pictures.regret_over_time(small_study((0.5, 1.0, 3.0), seeds=1)),
@@ -55,6 +68,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "switches": lambda: pictures.against_switches(small_study()),
     "landscape": lambda: pictures.landscape(CELLS),
     "exponents": lambda: pictures.exponents(ROWS),
+    "winners": lambda: pictures.winners(LEVELS),
     "wealth": lambda: pictures.wealth(
         {"a $ b": (DAYS, np.exp(DAYS / 99)), "c $ d": (DAYS, DAYS)}, {"a $ b": [5, 9], "c $ d": 7}
     ),
@@ -207,6 +221,7 @@ def test_a_certificate_without_content_is_not_drawn() -> None:
         (lambda: pictures.against_switches(_without_regret(small_study())), "does not hold regret"),
         (lambda: pictures.landscape([]), "one cell at least"),
         (lambda: pictures.exponents([]), "one row at least"),
+        (lambda: pictures.winners([]), "one level at least"),
         (lambda: pictures.wealth({}), "one curve at least"),
         (lambda: pictures.wealth({"broke": ([1, 2], [1.0, 0.0])}), "'broke'"),
     ],

@@ -104,7 +104,7 @@ def test_everything_that_belongs_in_it_is_there(reader: Reader) -> None:
             "What happened",
             "Curves of the usual shape",
         ),
-        *("Where P-COMW loses", "What did not run", "is for exp-concave losses", "How private this is", "neighbours"),
+        *("Where ours loses", "What did not run", "is for exp-concave losses", "How private this is", "neighbours"),
         *("may be chosen by somebody who watches", "reticent compare made-up --epsilon 1", "numpy", "first number"),
     ):
         assert words in reader.text, words
@@ -206,7 +206,7 @@ def test_chance_is_judged_by_the_spread_over_seeds() -> None:
 def test_a_study_without_pcomw_says_so() -> None:
     study = small_study()
     others = replace(study, runs=[run for run in study.runs if run.system != "P-COMW"])
-    assert "P-COMW did not take part" in losing(_settings(others))
+    assert "None of ours took part" in losing(_settings(others))
 
 
 def test_values_of_any_kind_are_written_plainly() -> None:

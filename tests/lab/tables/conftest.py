@@ -48,5 +48,5 @@ def _shrink(monkeypatch):
     monkeypatch.setattr(_make, "offers", offers)
 
 
-def offers(rounds, dim, epsilon):
-    return {"P-COMW": 0.3, names.OBJECTIVE: 0.2, "DP-FTRL": 0.4}
+def offers(rounds, dim, epsilon=None, switches=None):
+    return {"bounds": {"P-COMW": 0.3, names.OBJECTIVE: 0.2, "DP-FTRL": 0.4}, "smooth": [names.OBJECTIVE]}

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from reticent._core import _names as names
-from reticent.lab.tables import Workers, count, make, markdown
+from reticent.lab.tables import REGIMES, Workers, count, judged, make, markdown
+from reticent.lab.tables._make import library_tasks
 
 
 def test_rows_hold_the_paper_beside_certificates_and_measurements(results):
@@ -47,6 +48,35 @@ def test_the_report_says_what_was_done(results):
         assert words in text
     assert "nan" not in text
     assert max(len(line) for line in text.splitlines() if not line.startswith(("|", "*"))) < 400
+
+
+def test_exponents_are_in_an_appendix_and_those_without_power_in_one_line(results):
+    before, _, appendix = markdown(results).partition("## Appendix B")
+    assert "±" not in before.partition("## Appendix A")[0]  # no P-COMW here: nothing is compared
+    assert "nothing is compared" in before
+    assert "### 2.3: S <= (d T)^(1/2)" in appendix
+    assert "The rates here do not differ in T." in appendix
+    (row,) = results["table2"]["rows"]
+    assert "T" not in row["power"]["large"]
+    assert {"d", "S"} <= set(row["power"]["large"])
+
+
+def test_results_read_from_a_file_are_judged_alike(results):
+    read = json.loads(json.dumps(results))
+    for name in ("table1", "table2"):
+        read[name] = {"cells": read[name]["cells"]}  # as an earlier version may have written it
+    assert judged(read) == results
+    assert markdown(judged(read)) == markdown(results)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_all_systems_are_asked_at_the_points_that_are_shown(results):
+    assert library_tasks(True, ["landscape"]) == []
+    (private, lazy) = library_tasks(True, ["table1", "table2"])
+    assert private == {"rounds": 800, "dim": 4, "epsilon": pytest.approx(REGIMES["1.1"].at(800, 4, 0.9))}
+    assert lazy == {"rounds": 800, "dim": 4, "switches": REGIMES["2.3"].at(800, 4, 0.9)}
+    assert [one["variable"] for one in results["landscape"]["library"]] == ["epsilon", "S"]
+    assert results["landscape"]["library"][0]["bounds"] == {"P-COMW": 0.3, names.OBJECTIVE: 0.2, "DP-FTRL": 0.4}
 
 
 def test_unknown_sections_are_refused():

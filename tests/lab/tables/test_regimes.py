@@ -68,6 +68,38 @@ def test_every_point_is_inside_its_regime(table, quick):
     }
 
 
+def test_the_paper_has_ahead_whom_its_rates_have_ahead():
+    claims = {regime.name: [rival.ahead for rival in regime.rivals] for regime in (*TABLE_1, *TABLE_2)}
+    assert claims["1.1"] == ["ours", "neither"]
+    assert claims["1.7"] == ["theirs"]
+    assert claims["2.1"] == ["neither", "ours"]
+    for regime in (*TABLE_1, *TABLE_2):
+        ours = names.PCOMW if regime.table == 1 else names.PCOMW_LAZY
+        for rival in regime.rivals:
+            ratios = [
+                rated(regime, ours, rounds, dim, part) / rated(regime, rival.system, rounds, dim, part)
+                for rounds in (10**6, 10**10)
+                for dim in (2, 4)
+                for part in (0.1, 0.9)
+                if regime.at(rounds, dim, part) is not None
+            ]
+            assert ratios
+            if rival.ahead == "ours":
+                assert max(ratios) < 1, (regime.name, rival.system)
+            elif rival.ahead == "neither":
+                assert ratios == pytest.approx([1.0] * len(ratios))
+            else:  # row 7: the rates cross inside, at d^(1/2) T^(-1/3)
+                assert min(ratios) < 1 < max(ratios)
+
+
+def rated(regime, system, rounds, dim, part):
+    at = {"T": rounds, "d": dim, regime.variable: regime.at(rounds, dim, part)}
+    found = 1.0
+    for name, power in regime.rates[system].items():
+        found *= at[name] ** float(power)
+    return found
+
+
 def test_a_regime_that_is_empty_has_no_point():
     assert REGIMES["1.5"].at(10**6, 8, 0.5) is None
     assert REGIMES["1.2"].at(10**6, 1, 0.5) is None

@@ -10,6 +10,7 @@ from river import base
 from river.utils.dataframe import to_native_series
 
 from reticent.estimators._features import Range, plain_number
+from reticent.estimators._plans import LAZY, PRIVATE
 from reticent.estimators.river._model import Lazy, Model, Private, frame_of
 from reticent.losses import Absolute, Huber, Pinball, Squared
 from reticent.losses._residual import Residual
@@ -33,7 +34,7 @@ class Regression(Model, base.MiniBatchRegressor):
         if self.system == "P-COMW" and self._map.dim > 1 + _MANY and isinstance(self._loss, Absolute | Pinball):
             raise ValueError(
                 f"features must be at most {_MANY} for {self._loss!r} with system='P-COMW', got {self._map.dim - 1}: "
-                "draws would take minutes; take fewer, another loss, or the other system, which needs a horizon"
+                "draws would take minutes; take fewer, another loss, or another system"
             )
 
     @property
@@ -161,12 +162,13 @@ class PrivateLinearRegression(Private, Linear):
     delta
         The chance that may be left out of this; far below one over the number of people.
     horizon
-        How many rows will come; more are refused, and nothing of them is recorded. None stands for any number, in
-        epochs of 1024 rows and then twice as many each time.
+        How many rows will come; more are refused, and nothing of them is recorded. None stands for any number (with
+        P-COMW in epochs of 1024 rows and then twice as many each time).
     radius
         The largest length of the weight vector, in units.
     system
-        "P-COMW", or "DP-FTRL", which needs a horizon, keeps no rows and often has the lower loss.
+        "filtered gate", made for ordinary data (`rt.private_learner`); "P-COMW", which certifies regret in the worst
+        case and changes its weights rarely; or "DP-FTRL", which needs a horizon.
     seed
         None for a cryptographic generator, which privacy needs; a number for tests and experiments.
 
@@ -177,7 +179,7 @@ class PrivateLinearRegression(Private, Linear):
 
     >>> polls = ("gallup", "ipsos", "morning_consult", "rasmussen", "you_gov")
     >>> model = PrivateLinearRegression(
-    ...     features=polls, bounds=(0.0, 100.0), target_bounds=(0.0, 100.0), horizon=1_001, system="DP-FTRL", seed=1
+    ...     features=polls, bounds=(0.0, 100.0), target_bounds=(0.0, 100.0), seed=1
     ... )
     >>> metric = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
     >>> metric.get() < 12.0
@@ -196,7 +198,7 @@ class PrivateLinearRegression(Private, Linear):
         delta: float = 1e-6,
         horizon: int | None = None,
         radius: float = 4.0,
-        system: str = "P-COMW",
+        system: str = PRIVATE[0],
         seed: int | None = None,
     ) -> None:
         self.features, self.bounds, self.target_bounds = features, bounds, target_bounds
@@ -233,12 +235,13 @@ class LazyLinearRegression(Lazy, Linear):
     max_switches
         How often the weights may change: a cap that holds.
     horizon
-        For how many rows; more are refused, and nothing of them is recorded. None stands for any number, in epochs of
-        1024 rows and then twice as many each time, and `max_switches` is the cap of each.
+        For how many rows; more are refused, and nothing of them is recorded. None stands for any number; P-COMW then
+        has epochs of 1024 rows and then twice as many each time, with `max_switches` as the cap of each.
     radius
         The largest length of the weight vector, in units.
     system
-        "P-COMW", or "gradient descent" in blocks, which needs a horizon and keeps no rows.
+        "budgeted follower", made for ordinary data (`rt.lazy_learner`); "P-COMW", or "gradient descent" in blocks,
+        which needs a horizon.
     seed
         Of the generator; None for a cryptographic one.
 
@@ -268,7 +271,7 @@ class LazyLinearRegression(Lazy, Linear):
         max_switches: int = 100,
         horizon: int | None = None,
         radius: float = 4.0,
-        system: str = "P-COMW",
+        system: str = LAZY[0],
         seed: int | None = None,
     ) -> None:
         self.features, self.bounds, self.target_bounds = features, bounds, target_bounds

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -16,10 +14,10 @@ from reticent._core._check import Array, integer, positive
 from reticent._core._random import generator
 from reticent.domains import Ball, Domain, Interval
 from reticent.estimators._features import column_of, feature_map
+from reticent.estimators._plans import LAZY, PRIVATE, check_privacy, check_system, lazy_plan, private_plan
 from reticent.learners import Learner, make
 from reticent.losses import Loss
-from reticent.planning import BasePlan, plan_descent, plan_ftrl, plan_lazy, plan_private
-from reticent.systems._checks import check_claim
+from reticent.planning import BasePlan
 
 
 def frame_of(X: Any) -> Any:
@@ -62,62 +60,6 @@ def _column(name: Any, column: Any) -> Array:
         return np.asarray(values, dtype=np.float64)
     given: Iterable[Any] = column.to_list()
     return column_of(name, given)
-
-
-# The plans behind the estimators, made once for each goal: river clones its models freely.
-
-PRIVATE = ("P-COMW", "DP-FTRL")
-LAZY = ("P-COMW", "gradient descent")
-_KEPT = 64  # plans, of some kilobytes each
-
-
-@lru_cache(maxsize=_KEPT)
-def private_plan(
-    domain: Domain, horizon: int | None, lipschitz: float, epsilon: float, delta: float, system: str
-) -> BasePlan:
-    """Return the plan of a private model."""
-    if system == "P-COMW":
-        return plan_private(domain, horizon, lipschitz, epsilon, delta)
-    assert horizon is not None
-    return plan_ftrl(domain, horizon, lipschitz, epsilon, delta)
-
-
-@lru_cache(maxsize=_KEPT)
-def lazy_plan(domain: Domain, horizon: int | None, lipschitz: float, max_switches: int, system: str) -> BasePlan:
-    """Return the plan of a lazy model."""
-    if system == "P-COMW":
-        return plan_lazy(domain, horizon, lipschitz, max_switches, hard=True)
-    assert horizon is not None
-    return plan_descent(domain, horizon, lipschitz, max_switches=max_switches)
-
-
-def check_privacy(epsilon: Any, delta: Any) -> None:
-    """Refuse what is not a privacy goal, as early as a model is made."""
-    if epsilon is None or (isinstance(epsilon, float) and math.isinf(epsilon)):
-        raise ValueError(
-            f"epsilon must be a number up to 50, got {epsilon!r}; models without privacy are those called Lazy"
-        )
-    if delta is None:
-        raise ValueError(
-            f"epsilon and delta go together, got epsilon={epsilon!r} and delta=None; give delta as well, far below one "
-            "over the number of people (1e-6 is usual)"
-        )
-    check_claim(epsilon, delta)
-
-
-def check_system(system: Any, horizon: Any, known: tuple[str, ...]) -> None:
-    """Refuse an unknown system, a bad horizon, and a system that needs one without."""
-    if system not in known:
-        raise ValueError(f"system must be {' or '.join(map(repr, known))}, got {system!r}")
-    if horizon is not None:
-        integer("horizon", horizon, least=1)
-    elif system != known[0]:
-        raise ValueError(
-            f"horizon must be the number of rows to come for system={system!r}, got None; {known[0]!r} runs without one"
-        )
-
-
-# What all estimators for river share: features to rows, and a learner that is made when it is first needed.
 
 
 class Model(base.Base, ABC):
@@ -275,7 +217,7 @@ class Private(Model):
 
     def _new_plan(self) -> BasePlan:
         goal = self._domain, self.horizon, self._lipschitz, float(self.epsilon), float(self.delta)
-        return private_plan(*goal, self.system)
+        return private_plan(*goal, self.system, self._loss)
 
     def spent(self, delta: float | None = None) -> float:
         """Return the epsilon, at `delta` (the model's unless given), that learning may have cost one row so far.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from reticent.estimators._plans import PRIVATE
 from reticent.estimators.river._linear import CHECKED, Regression
 from reticent.estimators.river._model import Private
 from reticent.losses import Pinball
@@ -34,12 +35,13 @@ class PrivateQuantile(Private, Regression):
     delta
         The chance that may be left out of this; far below one over the number of people.
     horizon
-        How many rows will come; more are refused, and nothing of them is recorded. None stands for any number, in
-        epochs of 1024 rows and then twice as many each time.
+        How many rows will come; more are refused, and nothing of them is recorded. None stands for any number (with
+        P-COMW in epochs of 1024 rows and then twice as many each time).
     radius
         The largest length of the weight vector, in units; without features it is 1, the range of the targets.
     system
-        "P-COMW", or "DP-FTRL", which needs a horizon and keeps no rows.
+        "filtered gate", made for ordinary data (`rt.private_learner`); "P-COMW", which certifies regret in the worst
+        case and changes its weights rarely; or "DP-FTRL", which needs a horizon.
     seed
         None for a cryptographic generator, which privacy needs; a number for tests and experiments.
 
@@ -67,7 +69,7 @@ class PrivateQuantile(Private, Regression):
         delta: float = 1e-6,
         horizon: int | None = None,
         radius: float = 4.0,
-        system: str = "P-COMW",
+        system: str = PRIVATE[0],
         seed: int | None = None,
     ) -> None:
         self.q, self.target_bounds = q, target_bounds

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
 
 from reticent._core._check import Array
+from reticent.estimators._plans import PRIVATE
 from reticent.estimators.sklearn._online import PrivateOnline
 from reticent.losses import Logistic, Loss
 
@@ -65,20 +66,24 @@ class PrivateOnlineClassifier(ClassifierMixin, PrivateOnline):  # type: ignore[m
     epsilon, delta : float
         What fitting may reveal of any one row, its label included. Every call of `fit` spends it anew on its rows.
     horizon : int or None
-        The most rows that may come. None: in `fit` the number of rows, which is taken as public; in `partial_fit`
-        epochs of doubling length, for a stream of unknown length. Rows that come after `fit` are learned in epochs of
-        their own: a row lies in one of them, so epsilon does not add up, unless a row is given twice.
+        The most rows that may come. None: any number; P-COMW then takes in `fit` the number of rows, as public, and in
+        `partial_fit` epochs of doubling length. Rows that come after `fit` are learned in epochs of their own: a row
+        lies in one of them, so epsilon does not add up, unless a row is given twice.
     bounds : (low, high)
         Public bounds of the features, numbers or a vector each; values beyond are cut off. They must not be computed
         from the data.
     radius : float
         The longest vector of weights, for rows (intercept included) scaled to a length of at most 1: how far the log
-        odds may go. The noise that privacy asks for is in proportion to it.
+        odds may go.
     fit_intercept : bool
         Whether there is a constant term.
-    average : bool
-        Whether predictions use the mean of all decisions so far, which costs no privacy and is steadier (the
-        guarantee on the loss of rows of one law is for it), or the last decision.
+    average : bool or None
+        Whether predictions use the mean of all decisions so far, which costs no privacy, or the last decision. None:
+        the mean for P-COMW and DP-FTRL, where it is steadier (and their guarantee for rows of one law is for it), the
+        last one for the filtered gate, which has looked at all of them.
+    system : str
+        "filtered gate", made for ordinary data (`rt.private_learner`); "P-COMW", which certifies regret in the worst
+        case; or "DP-FTRL", which needs the number of rows (`fit` knows it).
     classes : two labels or None
         The labels that may come, public. None: `fit` takes those that occur, and that they do is not protected.
     random_state : None, int, RandomState or Generator
@@ -109,9 +114,10 @@ class PrivateOnlineClassifier(ClassifierMixin, PrivateOnline):  # type: ignore[m
         *,
         horizon: int | None = None,
         bounds: Any = (-1.0, 1.0),
-        radius: float = 4.0,
+        radius: float = 8.0,
         fit_intercept: bool = True,
-        average: bool = True,
+        average: bool | None = None,
+        system: str = PRIVATE[0],
         classes: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -122,6 +128,7 @@ class PrivateOnlineClassifier(ClassifierMixin, PrivateOnline):  # type: ignore[m
         self.radius = radius
         self.fit_intercept = fit_intercept
         self.average = average
+        self.system = system
         self.classes = classes
         self.random_state = random_state
 

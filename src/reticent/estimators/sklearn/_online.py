@@ -19,9 +19,10 @@ from reticent._core._check import Array, positive
 from reticent._core._random import Seed
 from reticent.domains import Ball
 from reticent.estimators._features import LARGEST
-from reticent.learners import PCOMW
+from reticent.estimators._plans import PRIVATE, check_system, private_plan
+from reticent.learners import Learner, make
 from reticent.losses import Loss
-from reticent.planning import Plan, plan_private
+from reticent.planning import BasePlan
 
 _log = logging.getLogger("reticent")
 _MANY = 20  # rows that are not all beyond a bound by accident
@@ -119,7 +120,7 @@ def pair(name: str, value: Any, columns: int) -> tuple[Array, Array]:
 
 
 class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
-    """A linear model whose weights are the decisions of P-COMW; the classifier and the regressor say on which loss."""
+    """A linear model whose weights are private decisions; the classifier and the regressor say on which loss."""
 
     epsilon: float
     delta: float
@@ -127,9 +128,10 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
     bounds: Any
     radius: float
     fit_intercept: bool
-    average: bool
+    average: bool | None
+    system: str
     random_state: Any
-    learner_: PCOMW
+    learner_: Learner
 
     def spent(self, delta: float | None = None) -> float:
         """Return the epsilon, at `delta` (that of the model unless given), that fitting may have cost any one row."""
@@ -163,18 +165,20 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
     def _start(self, rows: int | None) -> None:
         """Start from nothing; `rows` is how many will come, where no horizon was given, or None if nobody knows."""
         self._scaling = Scaling.of(self.bounds, self.n_features_in_, self.fit_intercept)
-        self._past: list[Plan] = []  # of runs that are over
+        self._past: list[BasePlan] = []  # of runs that are over
         self._rounds = 0
         self._total = np.zeros(self._scaling.size)  # decisions, added up over rounds
-        self._run(rows if self.horizon is None else self.horizon)
+        # The filtered gate is no better for knowing how many rows will come, so that more of them are no trouble.
+        self._run(rows if self.horizon is None and self.system != PRIVATE[0] else self.horizon)
 
     def _run(self, horizon: int | None) -> None:
         domain = Ball(self._scaling.size, radius=positive("radius", self.radius))
         loss, slope = self._chosen()
-        plan = plan_private(domain, horizon, slope, self.epsilon, self.delta)
+        check_system(self.system, horizon, PRIVATE)
+        plan = private_plan(domain, horizon, slope, self.epsilon, self.delta, self.system, loss)
         # Runs of one model use one stream of random numbers.
         seed = self.learner_._rng if self._rounds else _seed(self.random_state)
-        self.learner_ = PCOMW(plan, loss, seed, on_steep="clip")
+        self.learner_ = make(plan, loss, seed, on_steep="clip")
 
     def _learn(self, X: Array, targets: Array) -> Self:
         """Take in rows in their order, and bring the weights up to date."""
@@ -191,7 +195,8 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
         trace = self.learner_.observe_many(self._scaling.rows(X), targets)
         self._rounds += len(X)
         self._total = self._total + np.diff([*trace.starts, len(X)]) @ trace.points
-        decision = self._total / self._rounds if self.average else self.learner_.decision
+        average = self.system != PRIVATE[0] if self.average is None else self.average
+        decision = self._total / self._rounds if average else self.learner_.decision
         self._set_weights(*self._scaling.weights(decision))
         return self
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from reticent._core._check import Array, positive, real
+from reticent.estimators._plans import PRIVATE
 from reticent.estimators.sklearn._online import PrivateOnline, pair, tell_if_beyond
 from reticent.losses import Absolute, Huber, Loss, Pinball, Squared
 
@@ -28,7 +29,7 @@ class PrivateOnlineRegressor(RegressorMixin, PrivateOnline):  # type: ignore[mis
         The level for loss="quantile".
     width : float
         For loss="huber": residuals up to this part of the width of the target bounds count by their square.
-    epsilon, delta, horizon, bounds, fit_intercept, average, random_state :
+    epsilon, delta, horizon, bounds, fit_intercept, average, system, random_state :
         As for `PrivateOnlineClassifier`.
     target_bounds : (low, high)
         Public bounds of the targets, which are cut off there; predictions stay between them. The noise that privacy
@@ -67,7 +68,8 @@ class PrivateOnlineRegressor(RegressorMixin, PrivateOnline):  # type: ignore[mis
         quantile: float = 0.5,
         width: float = 0.1,
         fit_intercept: bool = True,
-        average: bool = True,
+        average: bool | None = None,
+        system: str = PRIVATE[0],
         random_state: Any = None,
     ) -> None:
         self.loss = loss
@@ -81,6 +83,7 @@ class PrivateOnlineRegressor(RegressorMixin, PrivateOnline):  # type: ignore[mis
         self.width = width
         self.fit_intercept = fit_intercept
         self.average = average
+        self.system = system
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:

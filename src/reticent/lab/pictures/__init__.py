@@ -1,8 +1,9 @@
 """Pictures of studies: readable without colours, as PNG and as vectors."""
 
+from reticent.lab.pictures._budget import budget_left
 from reticent.lab.pictures._path import decision_path
 from reticent.lab.pictures._style import save
-from reticent.lab.pictures._tables import exponents, landscape
+from reticent.lab.pictures._tables import exponents, landscape, winners
 from reticent.lab.pictures._time import privacy_spent, regret_over_time
 from reticent.lab.pictures._trade import against_epsilon, against_switches
 from reticent.lab.pictures._wealth import wealth
@@ -10,6 +11,7 @@ from reticent.lab.pictures._wealth import wealth
 __all__ = [
     "against_epsilon",
     "against_switches",
+    "budget_left",
     "decision_path",
     "exponents",
     "landscape",
@@ -17,4 +19,5 @@ __all__ = [
     "regret_over_time",
     "save",
     "wealth",
+    "winners",
 ]

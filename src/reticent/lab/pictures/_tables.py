@@ -1,4 +1,4 @@
-"""Pictures of the paper's tables: exponents side by side, and which system is best where."""
+"""Pictures of the paper's tables: who wins in which regime, exponents side by side, which system is best where."""
 
 from __future__ import annotations
 
@@ -7,13 +7,84 @@ from typing import TYPE_CHECKING, Any
 
 from reticent._core._names import INK
 from reticent._core._names import label as short
-from reticent.lab.pictures._style import GRID, PALETTE, blank, legend, look, number, styles, tick
+from reticent.lab.pictures._style import GRID, PALETTE, blank, legend, logarithmic, look, number, styles, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
+_LEVELS = (  # name, legend, colour, marker, how far above the row's line, whether hollow
+    ("certificate", "certificate", PALETTE[1], "s", 0.22, False),
+    ("large", "certificate at large T", PALETTE[1], "s", 0.0, True),
+    ("measured", "measured", PALETTE[0], "o", -0.22, False),
+)
+
+
+def winners(levels: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw P-COMW's regret divided by that of the previous best: a line per regime and rival, a mark per point.
+
+    A level has `table`, `regime`, `text`, `rival` and `points`; a point has `scale` ("runnable" or "large"), and `ours`
+    and `theirs` with `certificate`, `vacuous` and, where it was run, `measured`. Left of 1 P-COMW wins. Where one of
+    both says nothing, nothing is drawn.
+
+    >>> side = {"certificate": 0.1, "vacuous": False, "measured": 0.05}
+    >>> point = {"scale": "runnable", "ours": side, "theirs": side | {"certificate": 0.2}}
+    >>> level = {"table": 1, "regime": "1.1", "text": "large epsilon", "rival": "DP-FTRL", "points": [point]}
+    >>> [float(line.get_xdata()[0]) for line in winners([level]).axes[0].get_lines()[1:]]
+    [0.5, 1.0]
+    """
+    if not levels:
+        raise ValueError("winners needs one level at least, got none; give table, regime, text, rival and points")
+    place, y, texts = [], 0.0, []
+    for level, before in zip(levels, [None, *levels], strict=False):
+        if before is None or before["regime"] != level["regime"]:
+            y += 0.4 if before is not None else 0.0
+            texts.append((y, f"{level['regime']}: {level['text']}"))
+            y += 1.0
+        place.append(y)
+        y += 1.0
+    with look():
+        figure, axes = blank(height=0.8 + 0.22 * y)
+        axis = axes[0, 0]
+        axis.axvline(1.0, color=INK, linewidth=1.0)
+        for level, here in zip(levels, place, strict=True):
+            for name, text, colour, marker, shift, hollow in _LEVELS:
+                ratios = _ratios(level["points"], name)
+                face = "none" if hollow else colour
+                marks = {"marker": marker, "markersize": 4.5, "markerfacecolor": face, "markeredgecolor": colour}
+                if ratios:
+                    axis.plot(ratios, [here - shift] * len(ratios), linestyle="", alpha=0.75, label=text, **marks)
+        logarithmic(axis.xaxis)
+        axis.set_yticks(place, [short(level["rival"]) for level in levels])
+        for at, text in texts:
+            head = axis.annotate(text, (0.0, at), (2, 0), ("axes fraction", "data"), "offset points", va="center")
+            head.set(weight="bold", bbox={"facecolor": "white", "linewidth": 0, "pad": 1})
+        axis.tick_params(axis="y", length=0)
+        axis.spines["left"].set_visible(False)
+        axis.set_ylim(y - 0.3, -0.7)
+        axis.set_xlabel("P-COMW's regret divided by the previous best's")
+        axis.set_title(f"Table {levels[0]['table']}: left of the line P-COMW wins")
+        legend(figure, [axis])
+    return figure
+
+
+def _ratios(points: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    found = []
+    for point in points:
+        sides = point["ours"], point["theirs"]
+        if name == "measured":
+            values = [side.get("measured") for side in sides]
+        elif point["scale"] == ("large" if name == "large" else "runnable"):
+            values = [None if side["vacuous"] else side["certificate"] for side in sides]
+        else:
+            continue
+        if all(value is not None and value > 0 for value in values):
+            found.append(values[0] / values[1])
+    return found
+
+
+_FIRST = ("T", "d", "epsilon", "S")  # panels stand in this order, others behind them
 _KINDS = (  # name, legend, colour, marker, how far above the row's line, size
     ("paper", "the paper's rate", INK, "|", 0.0, 13),
     ("certificate", "certificate, fitted", PALETTE[1], "s", 0.16, 4.5),
@@ -33,7 +104,7 @@ def exponents(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """
     if not rows:
         raise ValueError("exponents needs one row at least, got none; give table, regime, system, variable and paper")
-    variables = list(dict.fromkeys(row["variable"] for row in rows))
+    variables = sorted(dict.fromkeys(row["variable"] for row in rows), key=lambda name: (*_FIRST, name).index(name))
     lines = list(dict.fromkeys((row["table"], row["regime"], row["system"]) for row in rows))
     heads = list(dict.fromkeys(line[:2] for line in lines))
     place, y, texts = {}, 0.0, []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from reticent._core._names import INK
 from reticent.lab import pictures
 from reticent.lab._environment import in_words
-from reticent.lab._study import Study
+from reticent.lab._study import Best, Study
 from reticent.lab.pictures._groups import Group, Setting, Spread, epsilons, groups, settings
 from reticent.lab.pictures._path import chooses
 from reticent.lab.pictures._style import GRID, MUTED, as_svg, number
@@ -130,11 +130,13 @@ def _ends(found: Sequence[Group]) -> str:
 _SECRET = tag("span", "not private", class_="badge")
 
 
-def results(found: Sequence[Group]) -> Html:
-    """Return the table of all groups; headings become buttons that sort."""
+def results(found: Sequence[Group], best: Best | None) -> Html:
+    """Return the table of all groups, beside what they are measured against; headings become buttons that sort."""
+    way = best is not None and best.share(0.0) is not None
     regret = any(group.regret is not None for group in found)
     right = any(run.correct is not None for group in found for run in group.runs)
     heads = [_head("system"), _head("epsilon"), _head("runs")]
+    heads += [_head("of the way", _SECRET)] * way
     heads += [_head("regret", _SECRET)] * regret + [_head("certified at most"), _head("mean loss", _SECRET)]
     heads += [_head("right predictions", _SECRET)] * right + [
         _head("changes"),
@@ -148,6 +150,9 @@ def results(found: Sequence[Group]) -> Html:
             _cell("none" if group.epsilon is None else number(group.epsilon), group.epsilon),
             _cell(str(len(group.runs)), len(group.runs)),
         ]
+        if way and best is not None:
+            came = best.share(group.loss.mean * group.runs[0].rounds) or 0.0
+            cells.append(_cell(f"{came:.0%}", came))
         if regret:
             cells.append(_spread(group.regret))
         bound = group.bound
@@ -163,6 +168,8 @@ def results(found: Sequence[Group]) -> Html:
     caption = (
         "Mean ± standard deviation over runs that differ in their seed. Changes allowed: at most, or in expectation."
     )
+    if best is not None:
+        caption += f" {best.beside()} Of the way: from never moving (0%) to the best fixed decision (100%)."
     return _table(caption, heads, rows, "What every system did")
 
 
@@ -172,12 +179,12 @@ def _share(group: Group) -> float | None:
 
 
 def losing(found: Sequence[Setting]) -> Html:
-    """Return where P-COMW did worse than others, in a sentence and a table."""
+    """Return where the best of ours did worse than others, in a sentence and a table."""
     everyone = [group for setting in found for group in (*setting.groups, *setting.free)]
     if not any(is_ours(group) for group in everyone):
-        return tag("p", "P-COMW did not take part, so nothing can be said here.")
+        return tag("p", "None of ours took part, so nothing can be said here.")
     if all(is_ours(group) for group in everyone):
-        return tag("p", "P-COMW ran alone: there is nothing to compare it with.")
+        return tag("p", "Ours ran alone: there is nothing to compare it with.")
     lost = defeats(found)
     what = "regret" if all(group.regret is not None for group in everyone) else "mean loss"
     fair = [one for one in lost if one.setting is not None]
@@ -185,14 +192,14 @@ def losing(found: Sequence[Setting]) -> Html:
     with_us = [setting.groups for setting in found if any(is_ours(group) for group in setting.groups)]
     met = sum(not is_ours(group) for inside in with_us for group in inside)
     text = (
-        f"P-COMW met rivals that promise the same {met} time{'' if met == 1 else 's'}. The rival's measured {what} on "
-        f"this stream was lower {seen} times, {sure} of them {FAR}, and "
-        f"its certificate was lower {sum(one.by_certificate for one in fair)} times. "
+        f"Ours (P-COMW and the learners for ordinary data, the best of them) met rivals that promise the same {met} "
+        f"time{'' if met == 1 else 's'}. The rival's measured {what} on this stream was lower {seen} times, "
+        f"{sure} of them {FAR}, and its certificate was lower {sum(one.by_certificate for one in fair)} times. "
         "One stream says little about others."
     )
     if not lost:
         return tag("p", text)
-    both = tag("span", "rival, P-COMW", class_="badge")
+    both = tag("span", "rival, ours", class_="badge")
     heads = [
         _head("rival"),
         _head("both promise", class_="text"),
@@ -200,8 +207,8 @@ def losing(found: Sequence[Setting]) -> Html:
         _head("difference", class_="text"),
     ]
     heads += [_head("certified", both), _head("changes", both)]
-    caption = "Every rival with a lower measurement or certificate; one that promises less stands beside P-COMW's best."
-    return join([tag("p", text), _table(caption, heads, [_defeat(one) for one in lost], "Where P-COMW loses")])
+    caption = "Every rival with a lower measurement or certificate; one that promises less is beside the best of ours."
+    return join([tag("p", text), _table(caption, heads, [_defeat(one) for one in lost], "Where ours loses")])
 
 
 def _defeat(one: Defeat) -> Html:
@@ -286,7 +293,7 @@ def _sections(study: Study, found: Sequence[Group]) -> list[tuple[str, str, Html
         ("promised", "What was promised", join([_promised(group, k == 0) for k, group in enumerate(found)])),
         ("happened", "What happened", _happened(study, found) if found else _nothing()),
         ("decisions", "Where the decisions went", paths(study, found)),
-        ("losing", "Where P-COMW loses", losing(asked) if len(found) > 1 else nothing),
+        ("losing", "Where ours loses", losing(asked) if len(found) > 1 else nothing),
         ("refused", "What did not run, and why", refused(study.refusals) if study.refusals else nothing),
         ("private", "How private this is", _private(found) if found else nothing),
         ("repeat", "How to do it again", _repeat(study)),
@@ -347,7 +354,7 @@ def _nothing() -> Html:
 
 def _happened(study: Study, found: Sequence[Group]) -> Html:
     parts = [_best(study)] if study.best is not None else []
-    parts += [results(found), tag("h3", "Over time"), chart(study), still(study, found)]
+    parts += [results(found, study.best), tag("h3", "Over time"), chart(study), still(study, found)]
     return join(parts)
 
 

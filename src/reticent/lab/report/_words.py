@@ -1,4 +1,4 @@
-"""Numbers and promises in plain words, and where P-COMW loses."""
+"""Numbers and promises in plain words, and where ours loses."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from reticent._core._names import BUDGETED, FILTERED, PCOMW
 from reticent.lab.pictures._groups import Group, Setting, Spread
 from reticent.lab.pictures._style import number
 from reticent.lab.report._html import Html, join, listed, tag
@@ -16,9 +17,9 @@ FAR, _SURE = "by more than two standard errors", 2.0
 
 @dataclass(frozen=True)
 class Defeat:
-    """A rival with lower regret or a lower certificate than the best P-COMW of its setting.
+    """A rival with lower regret or a lower certificate than the best of ours in its setting.
 
-    A rival that promises less than any setting asks for has none, and stands beside the best P-COMW of all.
+    A rival that promises less than any setting asks for has none, and stands beside the best of ours of all.
     """
 
     setting: Setting | None
@@ -50,12 +51,12 @@ def paid(group: Group) -> Spread:
 
 
 def is_ours(group: Group) -> bool:
-    """Whether a group is P-COMW, in any of its plans."""
-    return group.system.startswith("P-COMW")
+    """Whether a group is ours: P-COMW in any of its plans, or a learner for ordinary data."""
+    return group.system.startswith(PCOMW) or group.system in (FILTERED, BUDGETED)
 
 
 def defeats(found: Sequence[Setting]) -> list[Defeat]:
-    """Return every rival that beats P-COMW, those that promise the same first.
+    """Return every rival that beats the best of ours, those that promise the same first.
 
     >>> from reticent.lab.pictures._groups import groups
     >>> from reticent.lab.pictures._groups import settings

@@ -1,13 +1,17 @@
-"""Tables 1 and 2 of the paper, made again: its rates beside the exponents of certificates and of measured regret."""
+"""Tables 1 and 2 of the paper, made again: the previous best beside P-COMW in levels, who wins, and exponents."""
 
 from reticent.lab.tables._cell import study as curve_study
-from reticent.lab.tables._make import SECTIONS, Workers, count, make
+from reticent.lab.tables._exponents import exponent_rows
+from reticent.lab.tables._make import SECTIONS, Workers, count, judged, make
 from reticent.lab.tables._regimes import REGIMES, TABLE_1, TABLE_2, Regime
-from reticent.lab.tables._text import exponent_rows, markdown, short_row
+from reticent.lab.tables._text import SHORT_CAPTION, SHORT_HEADS, markdown, short_line
+from reticent.lab.tables._verdicts import verdict
 
 __all__ = [
     "REGIMES",
     "SECTIONS",
+    "SHORT_CAPTION",
+    "SHORT_HEADS",
     "TABLE_1",
     "TABLE_2",
     "Regime",
@@ -15,7 +19,9 @@ __all__ = [
     "count",
     "curve_study",
     "exponent_rows",
+    "judged",
     "make",
     "markdown",
-    "short_row",
+    "short_line",
+    "verdict",
 ]

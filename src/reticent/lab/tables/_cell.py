@@ -39,6 +39,7 @@ def plan_of(system: str, rounds: int, dim: int, value: float, delta: float) -> B
         _names.PAPER: rt.theorem_private,
         _names.FLAT: planning.plan_flat,
         _names.DP_FTRL: planning.plan_ftrl,
+        _names.NOISY_DESCENT: planning.plan_noisy_descent,
     }
     if system in private:
         return private[system](*size, value, delta)
@@ -122,7 +123,10 @@ def _measured(plan: BasePlan, spec: str, seeds: int) -> dict[str, float]:
 DELTA = 1e-6
 DIM = 4
 STREAM = "steady"  # of the panel: where the certificates are nearest to the truth
-PRIVATE = (_names.PCOMW, _names.PCOMW_FIXED, _names.FLAT, _names.OBJECTIVE, _names.DP_FTRL, _names.DP_FTRL_TREE)
+PRIVATE = (
+    *(_names.PCOMW, _names.PCOMW_FIXED, _names.FLAT, _names.OBJECTIVE, _names.DP_FTRL, _names.DP_FTRL_TREE),
+    _names.NOISY_DESCENT,
+)
 LAZY = (_names.PCOMW_LAZY, _names.SHERMAN_KOREN, _names.DESCENT)
 
 

@@ -1,4 +1,4 @@
-"""The tables: all cells in parallel, kept as they finish, then rows with their exponents, and who is best where."""
+"""The tables: all cells in parallel, kept as they finish, then who wins, exponents, and who is best where."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from reticent._core._names import OBJECTIVE, PAPER, PAPER_LAZY, PCOMW_FIXED
+from reticent._core._names import PAPER, PAPER_LAZY, PCOMW_FIXED
 from reticent.lab._environment import facts
 from reticent.lab._kept import PLANNING, SOURCES
 from reticent.lab._work import run_all
 from reticent.lab.tables import _cell
 from reticent.lab.tables._cell import cell
-from reticent.lab.tables._regimes import REGIMES, TABLES, Regime, in_words
+from reticent.lab.tables._levels import levels_of, worst
+from reticent.lab.tables._regimes import REGIMES, TABLES, Regime, in_words, least_gap
 
+ALONG = "along"  # the exponent of T along a regime, among those that have power
 CONFUSED = 30.0  # condition number from which on exponents are not told apart
 LEVEL = 0.95
 
@@ -166,14 +168,34 @@ Cell = Mapping[str, Any]
 def rows_of(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     """Return the rows of a table from its cells (`regime`, `scale`, the task's words and what `cell` returned)."""
     keys = list(dict.fromkeys((cell["regime"], cell["system"]) for cell in cells))
-    return [_row(*key, [cell for cell in cells if (cell["regime"], cell["system"]) == key]) for key in keys]
+    rows = [_row(*key, [cell for cell in cells if (cell["regime"], cell["system"]) == key]) for key in keys]
+    for row in rows:
+        beside = [one["along"]["paper"] for one in rows if one["regime"] == row["regime"]]
+        row["power"] = _power(row, least_gap(one["value"] for one in beside if one is not None))
+    return rows
+
+
+def _power(row: Mapping[str, Any], gap: float) -> dict[str, list[str]]:
+    """Return the exponents whose intervals are short enough to tell the rates stated in the regime apart.
+
+    That is shorter than the least gap between them. `gap` is that of the exponents of T along the regime.
+    """
+    regime = REGIMES[row["regime"]]
+    found = {}
+    for name in ("runnable", "large", "measured"):
+        fitted = row[name]["exponents"] if row[name] is not None and row[name]["identifiable"] else {}
+        found[name] = [key for key, one in fitted.items() if one["high"] - one["low"] < regime.gap(key)]
+        along = row["along"][name]
+        if along is not None and along["high"] - along["low"] < gap:
+            found[name].append(ALONG)
+    return found
 
 
 def _row(name: str, system: str, cells: Sequence[Cell]) -> dict[str, Any]:
     regime = REGIMES[name]
     runnable, large = ([cell for cell in cells if cell["scale"] == scale] for scale in (RUNNABLE, LARGE))
-    worst = [(cell, *_worst(cell)) for cell in runnable if cell["measured"]]
-    measured = [_point(cell, regret) for cell, _, regret in worst if regret > 0]
+    worsts = [(cell, *worst(cell)) for cell in runnable if cell["measured"]]
+    measured = [_point(cell, regret) for cell, _, regret in worsts if regret > 0]
     variables = ("T", "d", regime.variable)
     formula = system in (PAPER, PAPER_LAZY)  # its exponents mean something even where it says nothing
     return {
@@ -193,8 +215,8 @@ def _row(name: str, system: str, cells: Sequence[Cell]) -> dict[str, Any]:
             "large": _along(regime, _certificates(large, formula)),
             "measured": _along(regime, measured),
         },
-        "worst": dict(Counter(stream for _, stream, _ in worst).most_common()),
-        "above": _above(worst),
+        "worst": dict(Counter(stream for _, stream, _ in worsts).most_common()),
+        "above": _above(worsts),
         "vacuous": {
             scale: sum(cell["vacuous"] for cell in part)
             for scale, part in zip((RUNNABLE, LARGE), (runnable, large), strict=True)
@@ -205,17 +227,11 @@ def _row(name: str, system: str, cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def _worst(cell: Cell) -> tuple[str, float]:
-    """Return the stream of the panel on which the mean regret is largest, and that."""
-    name = max(cell["measured"], key=lambda stream: cell["measured"][stream]["regret"])
-    return name, float(cell["measured"][name]["regret"])
-
-
-def _above(worst: Sequence[tuple[Cell, str, float]]) -> dict[str, float]:
+def _above(worsts: Sequence[tuple[Cell, str, float]]) -> dict[str, float]:
     """Return how many means are above their certificates, and the most standard errors that one is above."""
     over = [
         (regret - cell["certificate"]) / max(cell["measured"][stream]["error"], 1e-12)
-        for cell, stream, regret in worst
+        for cell, stream, regret in worsts
         if cell["certificate"] is not None and regret > cell["certificate"]
     ]
     return {"count": len(over), "errors": max(over, default=0.0)}
@@ -263,7 +279,7 @@ def _last(cells: Sequence[Cell]) -> dict[str, Any] | None:
     cell = max(sound, key=lambda one: (one["rounds"], one["dim"], one["value"]))
     root = math.sqrt(cell["rounds"])
     found = {"T": cell["rounds"], "d": cell["dim"], cell["variable"]: cell["value"]}
-    measured = _worst(cell)[1] / root if cell["measured"] else None
+    measured = worst(cell)[1] / root if cell["measured"] else None
     return found | {"certificate": cell["certificate"] / root, "measured": measured}
 
 
@@ -272,14 +288,23 @@ def _last(cells: Sequence[Cell]) -> dict[str, Any] | None:
 DELTA = 1e-6
 
 
-def offers(rounds: int, dim: int, epsilon: float) -> dict[str, float]:
-    """Return every private system's certificate for logistic losses of slope 1 on the unit ball, divided by T."""
+def offers(rounds: int, dim: int, epsilon: float | None = None, switches: int | None = None) -> dict[str, Any]:
+    """Return the certificates of all systems for logistic losses of slope 1 on the unit ball.
+
+    `bounds` are divided by T, `smooth` names the systems whose certificates rest on smooth losses.
+    Of those whose decisions stay in the ball: the others answer another question.
+    """
     import reticent as rt
 
+    goal: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA} if epsilon is not None else {"max_switches": switches}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of vacuous certificates, which are not chosen
-        found = rt.compare_plans(rt.Ball(dim), rounds, 1.0, rt.Logistic(), epsilon=epsilon, delta=DELTA)
-    return {offer.system: offer.regret_bound / rounds for offer in found}
+        found = rt.compare_plans(rt.Ball(dim), rounds, 1.0, rt.Logistic(), **goal)
+    stays = [offer for offer in found if offer.plan is not None and offer.plan.domain == found.goal.domain]
+    return {
+        "bounds": {offer.system: offer.regret_bound / rounds for offer in stays},
+        "smooth": [offer.system for offer in stays if "smooth" in offer.assumes],
+    }
 
 
 def landscape_tasks(quick: bool) -> list[dict[str, Any]]:
@@ -289,20 +314,37 @@ def landscape_tasks(quick: bool) -> list[dict[str, Any]]:
     return [{"rounds": T, "dim": d, "epsilon": epsilon} for T in rounds for d in dims for epsilon in epsilons]
 
 
-def landscape(
-    places: Sequence[dict[str, Any]], found: Sequence[dict[str, float]], smooth: bool
-) -> list[dict[str, Any]]:
-    """Return the best system of every place; without smoothness objective perturbation does not apply.
+def library_tasks(quick: bool, sections: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the points of the tables that are shown, at which all systems of the library are asked: one a regime."""
+    made = []
+    for table in TABLES:
+        tasks = all_tasks(table, quick) if table in sections else []
+        for name in dict.fromkeys(regime for regime, _, _ in tasks):
+            run = [task for regime, scale, task in tasks if (regime, scale) == (name, RUNNABLE)]
+            last = max(run, key=lambda task: (task["rounds"], task["dim"], task["value"]))
+            private = REGIMES[name].variable == "epsilon"
+            goal = {"epsilon": last["value"]} if private else {"switches": int(last["value"])}
+            made.append({"rounds": last["rounds"], "dim": last["dim"]} | goal)
+    return made
+
+
+def landscape(places: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]], smooth: bool) -> list[dict[str, Any]]:
+    """Return the best system of every place; without `smooth`, of those whose certificates need no smooth losses.
 
     A certificate of 1 a round or more says nothing: staying at the centre loses no more than that.
 
     >>> place = {"rounds": 100, "dim": 1, "epsilon": 1.0}
-    >>> landscape([place], [{"P-COMW": 0.2, OBJECTIVE: 0.1}], smooth=False)[0]["system"]
+    >>> offered = {"bounds": {"P-COMW": 0.2, "DP-FTRL": 0.1}, "smooth": ["DP-FTRL"]}
+    >>> landscape([place], [offered], smooth=False)[0]["system"]
     'P-COMW'
     """
     made = []
-    for place, bounds in zip(places, found, strict=True):
-        allowed = {name: bound for name, bound in bounds.items() if (smooth or name != OBJECTIVE) and bound < 1.0}
+    for place, offered in zip(places, found, strict=True):
+        allowed = {
+            name: bound
+            for name, bound in offered["bounds"].items()
+            if (smooth or name not in offered["smooth"]) and bound < 1.0
+        }
         best = min(allowed, key=allowed.__getitem__, default=None)
         size = {"horizon": place["rounds"], "dim": place["dim"], "epsilon": place["epsilon"]}
         made.append(size | {"system": best, "bound": None if best is None else allowed[best]})
@@ -360,14 +402,14 @@ def count(quick: bool, sections: Sequence[str] = SECTIONS) -> int:
     """
     sizes = {name: len(all_tasks(name, quick)) for name in TABLES if name in sections}
     if "landscape" in sections:
-        sizes["landscape"] = len(landscape_tasks(quick))
+        sizes["landscape"] = len(landscape_tasks(quick)) + len(library_tasks(quick, sections))
     if "curves" in sections:
         sizes["curves"] = sum(len(_cell.tasks(variable, quick)) for variable in ("epsilon", "S"))
     return sum(sizes.values())
 
 
 def make(quick: bool, workers: Workers, sections: Sequence[str] = SECTIONS) -> dict[str, Any]:
-    """Return all results as plain data: cells and rows of both tables, the landscape, the curves.
+    """Return all results as plain data: cells, levels and rows of both tables, the landscape, the curves.
 
     `seconds` is what this call took; `work` is what the cells of the tables took when they were made, on one core each.
     """
@@ -384,21 +426,47 @@ def make(quick: bool, workers: Workers, sections: Sequence[str] = SECTIONS) -> d
                 {"regime": regime, "scale": scale} | task | one
                 for (regime, scale, task), one in zip(places, found, strict=True)
             ]
-            results[name] = {"rows": rows_of(cells), "cells": cells}
+            results[name] = {"cells": cells}
             results["work"] += sum(one["seconds"] for one in found)
     if "landscape" in sections:
-        tasks = landscape_tasks(quick)
-        bounds = workers.do(offers, tasks, "landscape", (*PLANNING, "losses"))
-        results["landscape"] = {
-            "places": [task | {"bounds": one} for task, one in zip(tasks, bounds, strict=True)],
-            "convex": landscape(tasks, bounds, smooth=False),
-            "smooth": landscape(tasks, bounds, smooth=True),
-        }
+        results["landscape"] = _landscape(workers, quick, sections)
+    results = judged(results)
     if "curves" in sections:
         results["curves"] = {
             variable: workers.do(_cell.runs, _cell.tasks(variable, quick), "curves") for variable in ("epsilon", "S")
         }
     return results | {"seconds": time.perf_counter() - begin}
+
+
+def judged(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Return results with rows and levels made of their cells: what is not computed but concluded.
+
+    Results of an earlier run, read from its file, are good for that too.
+    """
+    made = dict(results)
+    library = results.get("landscape", {}).get("library", ())
+    for name in TABLES:
+        if name in made:
+            cells = made[name]["cells"]
+            made[name] = {"levels": levels_of(cells, library), "rows": rows_of(cells), "cells": cells}
+    return made
+
+
+def _landscape(workers: Workers, quick: bool, sections: Sequence[str]) -> dict[str, Any]:
+    tasks, points = landscape_tasks(quick), library_tasks(quick, sections)
+    offered = workers.do(offers, [*tasks, *points], "landscape", (*PLANNING, "losses"))
+    found, there = offered[: len(tasks)], offered[len(tasks) :]
+    return {
+        "places": [task | one for task, one in zip(tasks, found, strict=True)],
+        "convex": landscape(tasks, found, smooth=False),
+        "smooth": landscape(tasks, found, smooth=True),
+        "library": [_at(point) | one for point, one in zip(points, there, strict=True)],
+    }
+
+
+def _at(point: Mapping[str, Any]) -> dict[str, Any]:
+    variable, value = ("epsilon", point["epsilon"]) if "epsilon" in point else ("S", float(point["switches"]))
+    return {"rounds": point["rounds"], "dim": point["dim"], "variable": variable, "value": value}
 
 
 def _cells(workers: Workers, tasks: Sequence[dict[str, Any]], title: str) -> list[Any]:

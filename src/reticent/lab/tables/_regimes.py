@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -37,6 +38,20 @@ def in_words(exponents: Rate) -> str:
 
 
 @dataclass(frozen=True)
+class Rival:
+    """A previous best that P-COMW is set against in a regime.
+
+    `ahead` is who has the lower rate there by the paper: P-COMW ("ours"), the rival ("theirs"), or "neither" where the
+    rates are the same. A rival that is not `cited` is not in the paper's table.
+    """
+
+    system: str
+    smooth: bool
+    ahead: str = "ours"
+    cited: bool = True
+
+
+@dataclass(frozen=True)
 class Regime:
     """A row of a table: between which powers of d and T epsilon (or S) lies, and the rates stated there.
 
@@ -50,11 +65,29 @@ class Regime:
     low: tuple[float, float] | None
     high: tuple[float, float] | None
     rates: Mapping[str, Rate]
+    rivals: tuple[Rival, ...]
 
     @property
     def name(self) -> str:
         """Table and row."""
         return f"{self.table}.{self.number}"
+
+    @property
+    def words(self) -> str:
+        """Between which ends epsilon (or S) lies.
+
+        >>> TABLE_1[0].words, TABLE_1[3].words
+        ('epsilon >= d T^(-1/6)', 'epsilon from T^(-1/6) to d^(1/2) T^(-1/6)')
+        """
+        return self.text if self.text.startswith(f"{self.variable} ") else f"{self.variable} from {self.text}"
+
+    def gap(self, variable: str) -> float:
+        """Return the least difference between the exponents of a variable in the rates stated here, 0 if there is none.
+
+        >>> TABLE_2[2].gap("S"), TABLE_2[2].gap("T")
+        (0.5, 0.0)
+        """
+        return least_gap(float(powers.get(variable, 0)) for powers in self.rates.values())
 
     def ends(self, rounds: int, dim: int) -> tuple[float, float]:
         """Return the ends of the regime, open ones put `OPEN` times as far (and switches at most one a round)."""
@@ -79,6 +112,16 @@ class Regime:
         return float(max(1, round(value))) if self.variable == "S" else value
 
 
+def least_gap(values: Iterable[float]) -> float:
+    """Return the least difference between values that differ, 0 if none do.
+
+    >>> least_gap([0.5, 1.0, 0.5, 0.75])
+    0.25
+    """
+    apart = [high - low for low, high in itertools.pairwise(sorted(values))]
+    return min((gap for gap in apart if gap > 1e-6), default=0.0)
+
+
 _ROOT = rate("1/2", epsilon="0")
 _OURS_MIDDLE = rate("3/8", "1/2", epsilon="-3/4")
 _OURS_SMALL = rate("1/3", "1/2", epsilon="-1")
@@ -90,11 +133,17 @@ _SUMS = rate("1/2", "1/4", epsilon="-1/2")
 def _row(number: int, text: str, low: tuple[float, float] | None, high: tuple[float, float] | None, ours: Rate,
          flat: Rate | None = None, smooth: Rate | None = None) -> Regime:  # fmt: skip
     rates = {_names.PCOMW: ours, _names.PCOMW_FIXED: ours, _names.PAPER: ours}
+    rivals = []
     if flat is not None:
         rates[_names.FLAT] = flat
+        rivals.append(Rival(_names.FLAT, smooth=False))
     if smooth is not None:
         rates[_names.OBJECTIVE] = smooth
-    return Regime(1, number, text, "epsilon", low, high, rates | {_names.DP_FTRL: _SUMS, _names.DP_FTRL_TREE: _SUMS})
+        rivals.append(Rival(_names.OBJECTIVE, smooth=True, ahead="neither" if smooth == ours else "ours"))
+    if not rivals:  # the last row is the one where the paper calls the rival the current best
+        rivals.append(Rival(_names.DP_FTRL, smooth=False, ahead="ours" if low is not None else "theirs"))
+    rates |= {_names.DP_FTRL: _SUMS, _names.DP_FTRL_TREE: _SUMS}
+    return Regime(1, number, text, "epsilon", low, high, rates, tuple(rivals))
 
 
 TABLE_1 = (
@@ -116,7 +165,11 @@ _IN_BLOCKS = rate("1", S="-1/2")
 def _lazy(number: int, text: str, low: tuple[float, float] | None, high: tuple[float, float] | None, ours: Rate,
           before: Rate) -> Regime:  # fmt: skip
     rates = {_names.PCOMW_LAZY: ours, _names.PAPER_LAZY: ours, _names.SHERMAN_KOREN: before, _names.DESCENT: _IN_BLOCKS}
-    return Regime(2, number, text, "S", low, high, rates)
+    rivals = (
+        Rival(_names.SHERMAN_KOREN, smooth=True, ahead="neither" if before == ours else "ours"),
+        Rival(_names.DESCENT, smooth=False, cited=False),
+    )
+    return Regime(2, number, text, "S", low, high, rates, rivals)
 
 
 TABLE_2 = (
