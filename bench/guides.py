@@ -6,6 +6,7 @@ python bench/guides.py [--quick] [--out bench/results/guides.md] [--only SECTION
 # ruff: noqa: E402 (numpy reads the number of its threads when it is imported)
 from __future__ import annotations
 
+import math
 import os
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -19,8 +20,10 @@ import numpy as np
 
 import reticent as rt
 from _report import facts_markdown, figure, run_sections, say, section_parser, table
+from reticent._core._names import FILTERED
 from reticent.domains import Domain
 from reticent.lab import streams
+from reticent.systems.filtered import clip_for
 
 Row = dict[str, Any]
 Plans = dict[str, Callable[[float], Any]]
@@ -128,7 +131,9 @@ def scorer(quick: bool) -> dict[str, Any]:
     rows = []
     plain = _scored(rt.planning.plan_descent(*goal), features, labels, 0)
     rows.append({"system": "gradient descent", "epsilon": None, **plain})
+    clip = clip_for(stream.loss, stream.lipschitz)
     plans: Plans = {
+        FILTERED: lambda e: rt.planning.plan_filtered(stream.domain, None, stream.lipschitz, e, DELTA, clip=clip),
         "P-COMW": lambda e: rt.plan_private(*goal, e, DELTA),
         "objective perturbation": lambda e: rt.planning.plan_objective(*goal, e, DELTA, smoothness=0.25),
         "DP-FTRL": lambda e: rt.planning.plan_ftrl(*goal, e, DELTA),
@@ -142,7 +147,9 @@ def scorer(quick: bool) -> dict[str, Any]:
     best = _best(features, labels, stream.domain)
     if not quick:
         _draw_scorer(rows, best)
-    return {"rounds": rounds, "rows": rows, "best": best, "positive": float((labels > 0).mean())}
+    share = float((labels > 0).mean())
+    constant = -share * math.log(share) - (1 - share) * math.log(1 - share)
+    return {"rounds": rounds, "rows": rows, "best": best, "positive": share, "constant": constant}
 
 
 def _scored(plan: Any, features: np.ndarray, labels: np.ndarray, seed: int) -> Row:
@@ -156,7 +163,7 @@ def _scored(plan: Any, features: np.ndarray, labels: np.ndarray, seed: int) -> R
         "auc": _auc((decisions * features).sum(axis=1)[half], labels[half]),
         "mean auc": _auc((means * features).sum(axis=1)[half], labels[half]),
         "regret": float(trace.regret()) / len(labels),
-        "certified": plan.regret_bound / len(labels),
+        "certified": math.nan if plan.regret_bound is None else plan.regret_bound / len(labels),
     }
 
 
@@ -184,7 +191,12 @@ def _draw_scorer(rows: list[Row], best: Row) -> None:
     import matplotlib.pyplot as plt
 
     chosen, (left, right) = plt.subplots(1, 2, figsize=(11.0, 4.0), layout="constrained")
-    marks = (("P-COMW", BLUE, "o"), ("objective perturbation", "#009E73", "^"), ("DP-FTRL", ORANGE, "s"))
+    marks = (
+        (FILTERED, "#56B4E9", "D"),
+        ("P-COMW", BLUE, "o"),
+        ("objective perturbation", "#009E73", "^"),
+        ("DP-FTRL", ORANGE, "s"),
+    )
     for name, colour, mark in marks:
         some = [row for row in rows if row["system"] == name]
         levels = [row["epsilon"] for row in some]
@@ -225,9 +237,10 @@ SCORER = """
 
 {rounds:,} rounds of the stream `randhie` (the RAND health insurance experiment in file order), {positive:.1%} with
 the label; ball of radius 4, features of length at most 1, delta = 1e-6. *loss*: mean logistic loss while learning
-(always a half: 0.693; best fixed weights in hindsight: {loss:.4f}); *auc*: area under the curve over the second half,
-each person scored by the decision in play before their label is seen (best fixed weights: {auc:.4f}); *mean auc*:
-scored by the mean of all decisions so far. Regret is per round. Only the decisions are private.
+(always a half: 0.693; the same for everybody, at best: {constant:.4f}; best fixed weights in hindsight:
+{loss:.4f}); *auc*: area under the curve over the second half, each person scored by the decision in play before their
+label is seen (best fixed weights: {auc:.4f}); *mean auc*: scored by the mean of all
+decisions so far. Regret is per round. Only the decisions are private.
 """
 
 
@@ -252,7 +265,8 @@ def report(results: dict[str, Any]) -> str:
 
 
 def _cells(row: Row, names: tuple[str, ...]) -> list[str]:
-    return [figure(row[name], 4 if name in ("loss", "auc", "mean auc", "share") else 3) for name in names]
+    fine = ("loss", "auc", "mean auc", "share")
+    return ["none" if math.isnan(row[name]) else figure(row[name], 4 if name in fine else 3) for name in names]
 
 
 SECTIONS = {"quantile": (quantile, None), "scorer": (scorer, None)}

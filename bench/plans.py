@@ -23,11 +23,11 @@ import numpy as np
 
 import reticent as rt
 from _report import facts, facts_markdown, figure, say, table, write
-from reticent.planning import Plan, plan_private
+from reticent.planning import Plan, plan_descent, plan_private
 from reticent.privacy import account
 from reticent.privacy._losses import largest_mu
 from reticent.systems._bounds import mean_length
-from reticent.systems.ftrl._noise import SquareRoot
+from reticent.systems.ftrl._noise import SquareRoot, Tree
 
 Cell = dict[str, Any]
 
@@ -347,11 +347,252 @@ def plot(data: Cell, path: Path) -> None:
     plt.close(figure_)
 
 
+# The gate
+
+GATE = """
+## Noisy descent
+
+Regret certificate divided by T, and changes, on the centred unit ball, G = 1, delta = 1e-6, replace-one, for losses
+that are fixed in advance ("reacting": for those that react). "stated" is what the issue asks to reproduce. "at P-COMW's
+changes" has no more changes than P-COMW's plan expects, whose certificate (private against losses that react, regret
+for fixed ones) is beside it; below 1 in the last column noisy descent is better although it changes no more often.
+"without a horizon" is the certificate at T of the plan that knows no T.
+""".strip()
+
+# epsilon, rounds, dimension; regret per round and changes as stated.
+STATED: list[tuple[float, int, int, float, int]] = [
+    (1.0, 10**4, 10, 0.0731, 370),
+    (1.0, 10**5, 1, 0.0130, 12_500),
+    (1.0, 10**5, 10, 0.0231, 3_703),
+    (1.0, 10**6, 1, 0.0041, 125_000),
+    (1.0, 10**6, 10, 0.0073, 37_037),
+    (1.0, 10**6, 100, 0.0130, 11_904),
+    (1.0, 10**7, 10, 0.0023, 370_370),
+    (3.0, 10**6, 10, 0.0044, 100_000),
+    (10.0, 10**6, 10, 0.0026, 333_333),
+]
+
+
+def gate(quick: bool) -> list[Cell]:
+    cells = []
+    for epsilon, T, d, stated, changes in STATED[:3] if quick else STATED:
+        say(f"gate: epsilon {epsilon:g}, T {T:,}, d {d}")
+        ball, goal = rt.Ball(d), {"epsilon": epsilon, "delta": DELTA}
+        plan = plan_descent(ball, T, 1.0, **goal)
+        endless = plan_descent(ball, None, 1.0, **goal)
+        other, _ = planned(T, d, epsilon)
+        assert other.expected_switches is not None
+        few = plan_descent(ball, T, 1.0, max_switches=int(other.expected_switches), **goal)
+        assert plan.regret_bound is not None
+        assert plan.reacting_regret_bound is not None
+        assert few.regret_bound is not None
+        cells.append(
+            {
+                "epsilon": epsilon,
+                "rounds": T,
+                "dimension": d,
+                "stated": stated,
+                "stated changes": changes,
+                "regret / T": plan.regret_bound / T,
+                "changes": plan.max_switches,
+                "reacting / T": plan.reacting_regret_bound / T,
+                "endless / T": endless.regret_at(T) / T,
+                "pcomw / T": per_round(other),
+                "pcomw changes": other.expected_switches,
+                "few / T": few.regret_bound / T,
+            }
+        )
+    return cells
+
+
+def gate_markdown(cells: Sequence[Cell]) -> str:
+    rows = [
+        [
+            f"{c['epsilon']:g}, {c['rounds']:.0e}, {c['dimension']}".replace("e+0", "e"),
+            f"{c['regret / T']:.5f}",
+            f"{c['stated']:.4f}",
+            f"{c['changes']:,}",
+            f"{c['stated changes']:,}",
+            f"{c['reacting / T']:.5f}",
+            f"{c['endless / T']:.5f}",
+            f"{c['pcomw / T']:.5f}",
+            f"{c['pcomw changes']:,.0f}",
+            f"{c['few / T']:.5f}",
+            f"{c['few / T'] / c['pcomw / T']:.2f}",
+        ]
+        for c in cells
+    ]
+    heads = ["epsilon, T, d", "noisy descent", "stated", "changes", "stated", "reacting", "without a horizon"]
+    heads += ["P-COMW", "changes", "at P-COMW's changes", "ratio"]
+    # The stated figures have four decimals: half a unit of the last is beyond what they can tell.
+    off = max((abs(c["regret / T"] - c["stated"]) - 5e-5) / c["stated"] for c in cells)
+    last = f"The largest departure from the stated figures, beyond their last digit: {100 * max(off, 0.0):.2f} percent."
+    return "\n\n".join([GATE, table(heads, rows, text=1), last])
+
+
+# The frontier
+
+FRONTIER = """
+## Regret against changes
+
+The lowest certificate (divided by T) with at most so many changes, epsilon 1, on the unit ball; "free" is without a
+cap, the changes that it takes in brackets. The lowest of each row is marked. Drawn in `docs/img/frontier.png`.
+""".strip()
+
+FRONTIERS = [(10**6, 1), (10**7, 10), (10**5, 10), (10**6, 10)]
+_CHANGES = [100, 300, 1000, 3000, 10_000, 30_000, 100_000]
+_RIVALS: dict[str, Any] = {
+    "P-COMW": plan_private,
+    "noisy descent": plan_descent,
+    "DP-FTRL": rt.planning.plan_ftrl,
+    "lazy-to-private": rt.planning.plan_l2p,
+}
+
+
+def frontier(quick: bool) -> list[Cell]:
+    cells = []
+    for T, d in FRONTIERS[2:3] if quick else FRONTIERS:
+        say(f"frontier: T {T:,}, d {d}")
+        for changes in [*(n for n in _CHANGES if n < T), None]:
+            goal, found = {"epsilon": 1.0, "delta": DELTA, "max_switches": changes}, {}
+            for name, planner in _RIVALS.items():
+                plan = planner(rt.Ball(d), T, 1.0, **goal)
+                found[name] = [min(plan.regret_bound / T, 2.0), plan.expected_switches]
+            cells.append({"rounds": T, "dimension": d, "changes": changes, "found": found})
+    return cells
+
+
+def frontier_markdown(cells: Sequence[Cell]) -> str:
+    rows = []
+    for cell in cells:
+        least = min(value for value, _ in cell["found"].values())
+        line = [f"{cell['rounds']:.0e}, {cell['dimension']}".replace("e+0", "e")]
+        line.append("free" if cell["changes"] is None else f"{cell['changes']:,}")
+        for value, taken in cell["found"].values():
+            text = f"{value:.5f}" + (f" ({taken:,.0f})" if cell["changes"] is None else "")
+            line.append(f"**{text}**" if value == least else text)
+        rows.append(line)
+    return "\n\n".join([FRONTIER, table(["T, d", "changes", *_RIVALS], rows, text=2)])
+
+
+def plot_frontier(cells: Sequence[Cell], path: Path) -> None:
+    """Draw certificates against changes; a hollow mark is the best without a cap."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    goals = list(dict.fromkeys((c["rounds"], c["dimension"]) for c in cells))
+    figure_, panels = plt.subplots(
+        1, len(goals), figsize=(3.6 * len(goals), 3.9), constrained_layout=True, squeeze=False
+    )
+    colours = {"P-COMW": "#D55E00", "noisy descent": "#E69F00", "DP-FTRL": "#0072B2", "lazy-to-private": "#009E73"}
+    for (T, d), panel in zip(goals, panels[0], strict=True):
+        some = [c for c in cells if (c["rounds"], c["dimension"]) == (T, d)]
+        for name, colour in colours.items():
+            capped = [(c["changes"], c["found"][name][0]) for c in some if c["changes"] is not None]
+            panel.loglog(*zip(*capped, strict=True), color=colour, marker="o", markersize=3, linewidth=1.3, label=name)
+            value, taken = next(c["found"][name] for c in some if c["changes"] is None)
+            panel.loglog([taken], [value], color=colour, marker="o", markerfacecolor="white", markersize=7)
+        panel.set_title(f"T = {T:.0e}, d = {d}".replace("e+0", "e"), fontsize=10)
+        panel.set_xlabel("changes, at most")
+        panel.grid(True, which="major", color="0.9")
+    panels[0, 0].set_ylabel("certified regret a round")
+    panels[0, 0].legend(fontsize=8)
+    figure_.suptitle("Certificates at equal changes; hollow: without a cap (epsilon 1, unit ball)", fontsize=11)
+    figure_.savefig(path, dpi=130)
+    plt.close(figure_)
+
+
+# DP-FTRL for smooth losses, and trees
+
+SMOOTH = """
+## DP-FTRL for smooth losses
+
+Certificates (divided by T) of `plan_ftrl(..., smoothness=)`, whose decisions may leave the ball of comparators
+(docs/theory, R9), beside what the formula alone has with square-root noise, and DP-FTRL for convex losses; 1/4 is the
+smoothness of the logistic loss on rows of length 1. Then the same for beta = 1/4 with a cap on changes, by blocks; and
+with decisions that are pulled back to within a multiple of the comparators' radius (`reach=`).
+""".strip()
+
+# epsilon, rounds, dimension; what the formula alone has for smoothness 1/4 and 1.
+SMOOTH_GOALS = [
+    (1.0, 10**4, 10, 0.0294, 0.0446),
+    (1.0, 10**5, 10, 0.0073, 0.0111),
+    (1.0, 10**6, 1, 0.0012, 0.0015),
+    (1.0, 10**6, 10, 0.0018, 0.0027),
+    (1.0, 10**6, 100, 0.0036, 0.0055),
+    (3.0, 10**6, 10, 0.0012, 0.0016),
+]
+CAPS = (100, 1000, 10_000)
+REACHES = (10.0, 5.0, 2.0, 1.2)
+
+
+def smooth(quick: bool) -> list[Cell]:
+    cells = []
+    for epsilon, T, d, *asked in SMOOTH_GOALS[:2] if quick else SMOOTH_GOALS:
+        say(f"smooth: epsilon {epsilon:g}, T {T:,}, d {d}")
+        goal = (rt.Ball(d), T, 1.0, epsilon, DELTA)
+        plans = [rt.planning.plan_ftrl(*goal, smoothness=beta) for beta in (0.25, 1.0)]
+        capped = [rt.planning.plan_ftrl(*goal, smoothness=0.25, max_switches=cap) for cap in CAPS]
+        near = [rt.planning.plan_ftrl(*goal, smoothness=0.25, reach=reach) for reach in REACHES]
+        convex = rt.planning.plan_ftrl(*goal)
+        cell: Cell = {"epsilon": epsilon, "rounds": T, "dimension": d, "asked": asked}
+        cell |= {"bounds": [plan.regret_bound / T for plan in plans], "convex": convex.regret_bound / T}
+        cell |= {"radius": plans[0].domain.radius, "batches": [plan.batch for plan in plans]}
+        cell["near"] = [plan.regret_bound / T for plan in near]
+        cells.append(cell | {"capped": [plan.regret_bound / T for plan in capped]})
+    return cells
+
+
+def smooth_markdown(cells: Sequence[Cell]) -> str:
+    rows, limits = [], []
+    for cell in cells:
+        goal = [f"{cell['epsilon']:g}", f"{cell['rounds']:.0e}".replace("e+0", "e"), str(cell["dimension"])]
+        pairs = zip(cell["bounds"], cell["asked"], strict=True)
+        rows.append([*goal, *(f"{x:.4f}" for pair in pairs for x in pair), f"{cell['convex']:.4f}"])
+        rows[-1].append(f"{cell['radius']:.0f}")
+        limits.append([*goal, *(f"{bound:.4f}" for bound in cell["capped"] + cell["near"])])
+    heads = ["epsilon", "T", "d", "beta 1/4", "formula", "beta 1", "formula", "convex", "decisions up to"]
+    caps = [*(f"{cap:,} changes" for cap in CAPS), *(f"within {reach:g}" for reach in REACHES)]
+    return "\n\n".join([SMOOTH, table(heads, rows), table(["epsilon", "T", "d", *caps], limits)])
+
+
+TREES = """
+## What the prefixes of a tree reveal
+
+The squared mu of one round, in units of its change over the noise of a node: the count of levels, which accounts had
+before, and what the released prefixes reveal exactly (docs/theory, R2e); in brackets by what factor mu was too large.
+""".strip()
+
+
+def trees(quick: bool) -> list[Cell]:
+    cells = []
+    for n in (8, 64, 1000, 10**4, 10**6, 10**9):
+        reduced, plain = Tree(True), Tree(False)
+        kinds = {"reduced": reduced.sensitivity(n), "topped": plain.sensitivity(n, n)}
+        cells.append({"leaves": n, "levels": n.bit_length(), **{name: mu**2 for name, mu in kinds.items()}})
+    return cells
+
+
+def trees_markdown(cells: Sequence[Cell]) -> str:
+    def shown(cell: Cell, name: str) -> str:
+        return f"{cell[name]:.3f} ({math.sqrt(cell['levels'] / cell[name]):.2f})"
+
+    rows = [[f"{c['leaves']:,}", c["levels"], shown(c, "reduced"), shown(c, "topped")] for c in cells]
+    heads = ["leaves", "levels", "reduced (DP-FTRL)", "plain, topped (Agarwal, Singh)"]
+    return "\n\n".join([TREES, table(heads, rows)])
+
+
 SECTIONS = {
     "field": (field, field_markdown),
+    "gate": (gate, gate_markdown),
+    "frontier": (frontier, frontier_markdown),
     "versus": (versus, versus_markdown),
     "times": (times, times_markdown),
     "growth": (growth, growth_markdown),
+    "smooth": (smooth, smooth_markdown),
+    "trees": (trees, trees_markdown),
 }
 
 
@@ -373,6 +614,8 @@ def main() -> None:
             data[name] = measure(options.quick)
     if "growth" in data:
         plot(data["growth"], options.plot)
+    if "frontier" in data:
+        plot_frontier(data["frontier"], options.plot.with_name("frontier.png"))
     parts = ["# Private plans", facts_markdown(data["facts"])]
     parts += [markdown(data[name]) for name, (_, markdown) in SECTIONS.items() if name in data]
     write(options.out, "\n\n".join(parts), data)

@@ -70,12 +70,13 @@ def _models(params: Row, count: int) -> Iterator[tuple[str, str, Callable[[int],
     yield "river, as it comes", "none, no seed", lambda _: linear_model.LogisticRegression()
     yield "river, StandardScaler and SGD(0.1)", "none, no seed", lambda _: _scaled()
     lazy = {**params, "max_switches": count, "horizon": count}
-    descent = {**lazy, "system": "gradient descent"}
+    descent, drawn = {**lazy, "system": "gradient descent"}, {**lazy, "system": "P-COMW"}
     yield "gradient descent", "none, no seed", lambda seed: LazyLogisticRegression(**descent, seed=seed)
-    yield "P-COMW, a draw for every row", "none", lambda seed: LazyLogisticRegression(**lazy, seed=seed)
+    yield "P-COMW, a draw for every row", "none", lambda seed: LazyLogisticRegression(**drawn, seed=seed)
     systems = {
-        "P-COMW": {"horizon": count},
-        "P-COMW, horizon=None": {"horizon": None},
+        "filtered gate, no horizon": {"horizon": None},
+        "P-COMW": {"horizon": count, "system": "P-COMW"},
+        "P-COMW, no horizon": {"horizon": None, "system": "P-COMW"},
         "DP-FTRL": {"horizon": count, "system": "DP-FTRL"},
     }
     for epsilon, (name, more) in itertools.product(reversed(EPSILONS), systems.items()):
