@@ -22,7 +22,7 @@ $(LAB): pyproject.toml
 	touch $@
 
 $(ALL): $(LAB)
-	$(BIN)/pip install --quiet --editable '.[lab,streams,river,sklearn,jax,cluster,test,docs]'
+	$(BIN)/pip install --quiet --editable '.[lab,streams,river,sklearn,jax,cluster,ledger,test,docs]'
 	touch $@
 
 demo: $(LAB)
@@ -52,11 +52,13 @@ bench: setup
 	$(BIN)/python bench/learner.py
 	$(BIN)/python bench/lazy.py
 	$(BIN)/python bench/plans.py
+	$(BIN)/python bench/choice.py
 	$(BIN)/python bench/systems.py
 	$(BIN)/python bench/streams.py
 	$(BIN)/python bench/portfolio.py
 	$(BIN)/python bench/guides.py
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/ledger.py
 	$(BIN)/python bench/river_models.py
 	$(BIN)/python bench/journal.py
 	$(BIN)/reticent tables --out bench/results/tables

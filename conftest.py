@@ -1,5 +1,6 @@
 """What pytest leaves out where an optional package is not installed, and what examples in docstrings find there."""
 
+import signal
 from importlib.util import find_spec
 
 import pytest
@@ -9,8 +10,13 @@ _NEEDS = {
     "src/reticent/losses/_from_torch.py": "torch",
     "src/reticent/estimators/river": "river",
     "src/reticent/estimators/sklearn": "sklearn",
+    "src/reticent/ledger": "sqlalchemy",
 }
 collect_ignore = [path for path, package in _NEEDS.items() if find_spec(package) is None]
+
+# A shell has what it starts in the background ignore Ctrl-C, and tests send it to themselves and to their children.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
