@@ -42,7 +42,7 @@ unit: setup
 	$(BIN)/pytest -m 'not slow' -n $(WORKERS) --dist worksteal
 
 check-slow: setup
-	$(BIN)/pytest -m slow -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -m slow -n $(WORKERS) --dist worksteal --timeout 5400
 
 bench: setup
 	$(BIN)/pip install --quiet --editable '.[bench]'

@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -67,8 +68,9 @@ def served(folder, initdb, postgres):
             pytest.skip("PostgreSQL did not start within 10 seconds")
         yield url
     finally:
-        process.terminate()
-        process.wait()
+        # At once: after a plain SIGTERM PostgreSQL waits, for ever, until the last client is gone.
+        process.send_signal(signal.SIGQUIT)
+        process.wait(timeout=60)
 
 
 def test_entries_and_the_chain(server):
