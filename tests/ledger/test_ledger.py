@@ -297,7 +297,7 @@ def filled(path, costs):
     """Return a ledger with an entry for each cost, written at once."""
     ledger = rt.Ledger(path)
     people = ledger.add("people", 100.0, 1e-6)
-    head, sums, rows, when = ledger.verify(), Sums(), [], "2026-01-01T00:00:00+00:00"
+    head, sums, rows, when = ledger.verify(), Sums(), [], ledger.records()[0].facts["time"]
     budget = people.filter()
     for cost in costs:
         terms, price = Terms.of_cost(cost), budget.price(cost)

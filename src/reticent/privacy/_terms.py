@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reticent._core._check import integer
+from reticent._core._check import integer, positive
 from reticent.privacy._account import check_delta, smallest
 from reticent.privacy._adaptive import Cost, Filter, Sums, pure_moment
 from reticent.privacy._events import gaussian_events, losses_on_grid
@@ -29,6 +29,7 @@ NEIGHBORS = ("replace", "zero-out", "add-remove")
 _LEVELS = 64  # epsilons that are told apart in a composition; beyond, the next larger of as many counts
 _FINE = 3_000  # steps of the grid of losses for one standard deviation of the whole
 _STEPS = (1e-7, 1e-2)  # of the grid of losses, at least and at most
+_MOST = 1e6  # of mu^2, rho and epsilon, that are composed: more promises nothing
 _ABOVE = 1 + 1e-14  # what is read off others is raised by more than its rounding
 _ORDERS = 1 + np.exp(np.arange(math.log(0.05), math.log(5e3), 0.1))
 
@@ -74,6 +75,16 @@ class Terms:
         >>> Terms.of_event(SelfComposedDpEvent(GaussianDpEvent(2.0), 8), "add-remove").square
         2.0
         """
+        try:
+            return cls._of_event(event, neighbors)
+        except (ArithmeticError, AssertionError) as error:  # what dp_accounting makes of fields out of their range
+            raise ValueError(
+                f"{type(event).__name__} has fields that no release has, or that are too large: "
+                f"{type(error).__name__} {error}"
+            ) from error
+
+    @classmethod
+    def _of_event(cls, event: Any, neighbors: str) -> Terms:
         square, rho, steps, events = 0.0, 0.0, Counter[tuple[float, float]](), Counter[tuple[str, str]]()
         double = 2.0 if neighbors == "replace" else 1.0
         for one, count in _leaves(event, 1):
@@ -81,12 +92,14 @@ class Terms:
             if name == "GaussianDpEvent":
                 square += count * (double / _noise(one.noise_multiplier)) ** 2
             elif name == "ZCDpEvent" and one.xi == 0:
-                rho += count * one.rho  # a promise, not a noise: it is for these neighbours already
+                # A promise, not a noise: it is for these neighbours already.
+                rho += count * positive("rho of an event", one.rho, zero=True)
             elif name == "RandomizedResponseDpEvent" and neighbors != "add-remove":
-                chance = _noise(one.noise_parameter) / one.num_buckets
+                _check_response(one)
+                chance = one.noise_parameter / one.num_buckets
                 steps[math.log1p((1 - one.noise_parameter) / chance) * _ABOVE, 0.0] += count
             elif name in ("LaplaceDpEvent", "DiscreteLaplaceDpEvent") and double > 1:
-                # Replaced units: the same mechanism at twice the sensitivity.
+                # Replaced units: the same release at twice the sensitivity.
                 events[_written(_sharper(one)), "zero-out"] += count
             elif name == "NonPrivateDpEvent":
                 raise ValueError("NonPrivateDpEvent has no finite cost, and cannot be charged to any budget")
@@ -127,10 +140,8 @@ class Terms:
                 )
             steps[k * exact, 0.0] += count
         for (epsilon, delta), count in self.steps.items():
-            # delta (1 + e^epsilon + ... + e^((k-1) epsilon)); a delta above 1 says nothing.
-            group = math.fsum(math.exp(min(i * epsilon, 700.0)) for i in range(k)) if delta else 0.0
-            steps[k * epsilon, min(1.0, delta * group)] += count
-        return Terms(self.square * k**2, self.rho * k**2, dict(steps), {})
+            steps[k * epsilon * _ABOVE, min(1.0, delta * _group(epsilon, k) * _ABOVE)] += count
+        return Terms(self.square * k**2 * _ABOVE, self.rho * k**2 * _ABOVE, dict(steps), {})
 
     def price(self, budget: Filter, spare: float) -> Sums:
         """Return what all parts add to the sums of a filter.
@@ -242,6 +253,10 @@ def compose(terms: Terms, delta: float) -> Total:
     rest = (goal - missing) / (1 - missing)
     if rest <= 0:
         return Total(math.inf, "none: the deltas of the parts are more", 0)
+    if max(terms.square, terms.rho, *(epsilon for epsilon, _ in terms.steps), 0.0) > _MOST:
+        only_steps = not (terms.square or terms.rho or terms.events)
+        sure = math.fsum(e * n for (e, _), n in terms.steps.items()) if only_steps else math.inf
+        return Total(sure, "none: a part is too large to be composed", 0)
     if not (terms.rho or terms.steps or terms.events):  # one normal law against another: no grid is needed
         mu = math.sqrt(terms.square)
         return Total(smallest(lambda e: float(hockey_stick(mu, e)), goal), "gaussian", 0)
@@ -318,6 +333,17 @@ def _by_renyi(terms: Terms, steps: dict[float, int], delta: float) -> float:
     return smallest(lambda e: float(np.exp(np.minimum((moments - t * e + constant).min(), 0.0))), delta)
 
 
+def _group(epsilon: float, k: int) -> float:
+    """Return 1 + e^epsilon + ... + e^((k-1) epsilon), by which the delta of one grows for so many; at most 1e300.
+
+    >>> round(_group(0.1, 3), 12) == round(1 + math.exp(0.1) + math.exp(0.2), 12), _group(0.0, 4), _group(5.0, 10**6)
+    (True, 4.0, 1e+300)
+    """
+    if epsilon == 0 or k * epsilon < 1e-9:  # then each of them is below 1 + 2e-9
+        return k * (1 + 2 * k * epsilon)
+    return 1e300 if k * epsilon > 690 else math.expm1(k * epsilon) / math.expm1(epsilon)
+
+
 # Events of dp_accounting, one by one.
 
 
@@ -341,6 +367,14 @@ def _noise(value: float) -> float:
     if not value > 0:
         raise ValueError(f"noise of an event must be greater than 0 for it to be private, got {value!r}")
     return float(value)
+
+
+def _check_response(event: Any) -> None:
+    if not 0 < event.noise_parameter <= 1 or event.num_buckets < 2:
+        raise ValueError(
+            "randomised response needs a noise_parameter above 0 and at most 1, and at least 2 buckets, got "
+            f"{event.noise_parameter!r} and {event.num_buckets!r}"
+        )
 
 
 def _sharper(event: Any) -> Any:
