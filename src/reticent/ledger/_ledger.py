@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -170,7 +169,7 @@ class Ledger:
             people = _population(writer, population)
             begin = _since(people, since, now := _now(writer))
             whole, times, of, each = _converted(people, terms, of, each, factor)
-            whole = _with_failure(people, whole, failure)
+            whole = whole.nearly(failure)
             price, running = people.price(whole), _running(writer, people)
             if running is not None or not people.alone(whole):
                 try:
@@ -210,7 +209,7 @@ class Ledger:
         with self._store.reading() as reader:
             people = _population(reader, population)
             begin = _since(people, since, _now(reader))
-            whole = _with_failure(people, _converted(people, terms, of, each, factor)[0], failure)
+            whole = _converted(people, terms, of, each, factor)[0].nearly(failure)
             first = _running(reader, people) is None and people.alone(whole)
             return first or _before(reader, people, begin).allows(people.price(whole))
 
@@ -386,13 +385,6 @@ def _plan_terms(plan: Any) -> tuple[Terms, float]:
         if not getattr(plan, "adaptive_privacy", True):
             raise
         return Terms.of_cost(Cost(epsilon=plan.epsilon, delta=plan.delta)), 0.0
-
-
-def _with_failure(people: Population, terms: Terms, failure: float) -> Terms:
-    """Return the terms with what a run that is only so near to them adds to delta at the goal (docs/theory, Q14d)."""
-    if not failure:
-        return terms
-    return terms.plus(Terms.of_cost(Cost(delta=min(1.0, failure * (1 + math.exp(min(people.epsilon, 700.0)))))))
 
 
 def _converted(

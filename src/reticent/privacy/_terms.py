@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reticent._core._check import integer, positive
-from reticent.privacy._account import check_delta, smallest
+from reticent.privacy._account import check_delta, lowest, smallest
 from reticent.privacy._adaptive import Cost, Filter, Sums, pure_moment
 from reticent.privacy._events import gaussian_events, losses_on_grid
 from reticent.privacy._losses import Losses, gdp_of_bounded_range, hockey_stick
@@ -29,6 +29,7 @@ NEIGHBORS = ("replace", "zero-out", "add-remove")
 _LEVELS = 64  # epsilons that are told apart in a composition; beyond, the next larger of as many counts
 _FINE = 3_000  # steps of the grid of losses for one standard deviation of the whole
 _STEPS = (1e-7, 1e-2)  # of the grid of losses, at least and at most
+_MANY = 10**15  # units that change at once, at most: more is as good as everything
 _MOST = 1e6  # of mu^2, rho and epsilon, that are composed: more promises nothing
 _ABOVE = 1 + 1e-14  # what is read off others is raised by more than its rounding
 _ORDERS = 1 + np.exp(np.arange(math.log(0.05), math.log(5e3), 0.1))
@@ -127,7 +128,7 @@ class Terms:
 
     def times(self, factor: int) -> Terms:
         """Return what the parts cost where so many units change at once: group privacy, part by part."""
-        k = integer("factor", factor, least=1)
+        k = min(integer("factor", factor, least=1), _MANY)
         if k == 1:
             return self
         steps = Counter[tuple[float, float]]()
@@ -142,6 +143,28 @@ class Terms:
         for (epsilon, delta), count in self.steps.items():
             steps[k * epsilon * _ABOVE, min(1.0, delta * _group(epsilon, k) * _ABOVE)] += count
         return Terms(self.square * k**2 * _ABOVE, self.rho * k**2 * _ABOVE, dict(steps), {})
+
+    def nearly(self, failure: float) -> Terms:
+        """Return what a run costs that is within `failure`, in total variation, of one of these Gaussian parts.
+
+        It adds to delta what the two curves differ by at the best place (docs/theory, Q14d).
+
+        >>> near = Terms(0.04, 0.0, {}, {}).nearly(1e-12)
+        >>> near.square, [f"{delta:.1g}" for _, delta in near.steps]
+        (0.04, ['6e-12'])
+        """
+        if not failure:
+            return self
+        if self.rho or self.steps or self.events:
+            raise ValueError("a run that is only nearly what was proved is charged where its parts are Gaussian alone")
+        mu = math.sqrt(self.square) * _ABOVE
+
+        def beyond(epsilon: float) -> float:
+            return float(hockey_stick(mu, epsilon))
+
+        place = lowest(beyond, failure)
+        delta = (beyond(place) + (1 + math.exp(place)) * failure) / (1 - beyond(0.0)) * (1 + 1e-9)
+        return self.plus(Terms.of_cost(Cost(delta=min(delta, 1.0))))
 
     def price(self, budget: Filter, spare: float) -> Sums:
         """Return what all parts add to the sums of a filter.
@@ -241,8 +264,9 @@ class Terms:
 def compose(terms: Terms, delta: float) -> Total:
     """Return what releases fixed in advance cost together at `delta`, as tight as accountants have it.
 
-    Privacy losses are composed on a grid, never understated; zCDP, and events that dp_accounting knows by their Renyi
-    divergence only, make all of it a composition of Renyi divergences.
+    Privacy losses are composed on a grid, never understated; zCDP, events that dp_accounting knows by their Renyi
+    divergence only, and more than 64 different events that are not pure make all of it a composition of Renyi
+    divergences.
 
     >>> hundred = Terms(0.0, 0.0, {(0.1, 0.0): 100}, {})
     >>> round(compose(hundred, 1e-6).epsilon, 2), compose(hundred, 1e-6).compositions
@@ -260,12 +284,26 @@ def compose(terms: Terms, delta: float) -> Total:
     if not (terms.rho or terms.steps or terms.events):  # one normal law against another: no grid is needed
         mu = math.sqrt(terms.square)
         return Total(smallest(lambda e: float(hockey_stick(mu, e)), goal), "gaussian", 0)
+    if len(terms.events) > _LEVELS:
+        terms = _without_pure_events(terms)
     steps = _levels(terms.steps)
-    found = None if terms.rho else _by_losses(terms, steps, rest)
+    found = None if terms.rho or len(terms.events) > _LEVELS else _by_losses(terms, steps, rest)
     epsilon, method, count = found or (_by_renyi(terms, steps, rest), "renyi", 0)
     if not (terms.square or terms.rho or terms.events):
         epsilon = min(epsilon, math.fsum(e * n for (e, _), n in terms.steps.items()))
     return Total(epsilon, method, count)
+
+
+def _without_pure_events(terms: Terms) -> Terms:
+    """Return the terms with events that are pure as steps of their epsilon, which reveal at least as much."""
+    steps, rest = Counter(terms.steps), dict[tuple[str, str], int]()
+    for key, count in terms.events.items():
+        exact = _pure(event_from_plain(json.loads(key[0])))
+        if exact is None:
+            rest[key] = count
+        else:
+            steps[exact, 0.0] += count
+    return Terms(terms.square, terms.rho, dict(steps), rest)
 
 
 def _levels(steps: dict[tuple[float, float], int]) -> dict[float, int]:
