@@ -50,8 +50,8 @@ class Terms:
     `square` is the sum of mu^2 of the Gaussian parts, `rho` that of zCDP, `steps` are (epsilon, delta)-private parts
     with their counts, `events` are others, as canonical JSON with the neighbours that they are meant for.
 
-    >>> Terms.of_cost(Cost(mu=0.3)).plus(Terms.of_cost(Cost(epsilon=0.1))).times(2)
-    Terms(square=0.36, rho=0.0, steps={(0.2, 0.0): 1}, events={})
+    >>> Terms.of_cost(Cost(mu=0.5)).plus(Terms.of_cost(Cost(epsilon=0.1)))
+    Terms(square=0.25, rho=0.0, steps={(0.1, 0.0): 1}, events={})
     """
 
     square: float
