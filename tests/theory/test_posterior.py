@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -172,3 +173,31 @@ def test_groups_of_gaussian_and_pure_releases_are_exact():
 def test_what_is_refused(call, told):
     with pytest.raises(ValueError, match=told):
         call()
+
+
+# The tables of the guide are what the functions say.
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "epsilon.md"
+
+
+def numbers(row):
+    return [float(cell.strip(" %")) for cell in row.strip("|").split("|")[1:]]
+
+
+def test_the_guide_has_the_right_beliefs():
+    rows = [line for line in GUIDE.read_text().splitlines() if line.startswith("| ") and line.count(" % |") == 6]
+    assert len(rows) == 5
+    for row in rows:
+        prior = float(row.split("|")[1].strip(" %")) / 100
+        exact = [100 * posterior((epsilon, 0.0), prior) for epsilon in (0.1, 0.3, 1, 3, 10)]
+        assert numbers(row) == [float(f"{belief:.3g}") for belief in exact]
+
+
+def test_the_guide_has_the_right_groups():
+    rows = [line for line in GUIDE.read_text().splitlines() if line.startswith("| planned for epsilon")]
+    assert len(rows) == 3
+    for row in rows:
+        epsilon = float(row.split("|")[1].split()[-1])
+        plan = rt.private_learner(rt.Logistic(), rt.Ball(10), epsilon=epsilon, delta=1e-6).plan
+        exact = [group(plan, k).epsilon(1e-6) for k in (1, 2, 5, 10)]
+        assert numbers(row) == [float(f"{value:.3g}") for value in exact]

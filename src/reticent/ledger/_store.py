@@ -17,6 +17,7 @@ from typing import Any
 from reticent._core._errors import need
 from reticent.ledger._chain import FIRST, Record, digest, next_record
 
+_MAKE = "make one with rt.Ledger(path), or reticent ledger init"
 _WAIT = 60.0  # seconds that a writer waits for the others
 
 
@@ -32,7 +33,7 @@ class Store:
         else:
             place = Path(self.where)
             if not place.exists() and not create:
-                raise ValueError(f"there is no ledger at {self.where!r}; make one with rt.Ledger(path)")
+                raise ValueError(f"there is no ledger at {self.where!r}; {_MAKE}")
             if not place.absolute().parent.is_dir() or place.is_dir():
                 raise ValueError(f"path must be that of a file in a folder that is there, got {self.where!r}")
             # Not by a text: a name with a question mark in it would be cut there.
@@ -88,7 +89,7 @@ class Store:
         with self._engine.begin() as connection:
             there = self._sql.inspect(connection).has_table(self._head.name)
             if not there and not create:
-                raise ValueError(f"{self.shown!r} holds no ledger; make one with rt.Ledger(path)")
+                raise ValueError(f"{self.shown!r} holds no ledger; {_MAKE}")
             if not there:
                 known.create_all(connection)
                 connection.execute(self._head.insert().values(id=1, sequence=0, digest=FIRST))
