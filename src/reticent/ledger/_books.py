@@ -21,18 +21,21 @@ _TICK = timedelta(microseconds=1)
 _OPEN = np.iinfo(np.int64).max  # the end of an entry that has none
 
 
-def check_books(records: Sequence[Record]) -> None:
+def check_books(records: Sequence[Record], labels: Sequence[tuple[str, str]] | None = None) -> None:
     """Refuse records that a ledger would not have written, from the first on; their chain was checked before.
 
+    `labels`, by which a database finds the records, are those of their content.
     Every population is added once, every price is at least that of what was entered, every entry had room when it was
     made, times do not go back, and only an entry that is there ends, once.
     """
     books: dict[str, _Book] = {}
     last = datetime.min.replace(tzinfo=UTC)
-    for record in records:
+    for i, record in enumerate(records):
         facts = record.facts
         try:
             name, kind, time = facts["population"], facts["kind"], datetime.fromisoformat(facts["time"])
+            if labels is not None and labels[i] != (name, kind):
+                raise ValueError(f"it is filed under {labels[i]}, which its content does not say")
             if time < last:
                 raise ValueError("its time is before that of the record before")
             if kind == POPULATION:
@@ -60,7 +63,7 @@ class _Book:
     def __init__(self, people: Population) -> None:
         self.people, self.budget = people, people.filter()
         self.place: dict[int, int] = {}  # of an entry, among the prices and ends
-        self.prices = np.zeros((64, 3))
+        self.prices, self.all = np.zeros((64, 3)), np.zeros(3)
         self.ends = np.full(64, _OPEN)
         self.known: dict[str, Sums] = {}
 
@@ -80,12 +83,13 @@ class _Book:
             self.prices = np.concatenate([self.prices, np.zeros_like(self.prices)])
             self.ends = np.concatenate([self.ends, np.full_like(self.ends, _OPEN)])
         self.prices[place], self.place[number] = price, place
+        self.all = self.all + np.array(price)
 
     def _counted(self, facts: dict[str, Any]) -> Any:
         """Return the sums over the earlier entries that a new one shares its budget with."""
         count = len(self.place)
         if self.people.window is None or facts["since"] is None:
-            return self.prices[:count].sum(axis=0)
+            return self.all
         since = datetime.fromisoformat(facts["since"])
         if since > datetime.fromisoformat(facts["time"]):
             raise ValueError("its data begin after it was made")

@@ -55,8 +55,7 @@ def check_chain(records: Iterable[Record], head: str | None = None) -> tuple[int
     last, seen = (0, FIRST), head in (None, FIRST)
     sums: dict[str, Sums] = {}
     for record in records:
-        _check_record(record, last)
-        facts = record.facts
+        facts = _check_record(record, last)
         if facts.get("kind") == SPEND:
             try:
                 name, price, written_sums = facts["population"], sums_of(facts["price"]), sums_of(facts["sums"])
@@ -72,7 +71,7 @@ def check_chain(records: Iterable[Record], head: str | None = None) -> tuple[int
     return last
 
 
-def _check_record(record: Record, last: tuple[int, str]) -> None:
+def _check_record(record: Record, last: tuple[int, str]) -> dict[str, Any]:
     number = last[0] + 1
     if record.sequence != number:
         raise ValueError(
@@ -83,6 +82,7 @@ def _check_record(record: Record, last: tuple[int, str]) -> None:
     facts = record.facts if record.content.startswith("{") else {}
     if facts.get("previous") != last[1] or facts.get("sequence") != number:
         raise ValueError(f"record {number} does not follow the one before it: something was changed, or left out")
+    return facts
 
 
 def sums_of(plain: list[float | None]) -> Sums:
