@@ -186,7 +186,8 @@ def test_ctrl_c_shows_what_is_finished(monkeypatch, tmp_path, capsys):
 
 
 ANNOUNCED = """
-import sys
+import signal, sys
+signal.alarm(120)  # so that no test waits for it longer
 from reticent.cli import main
 from reticent.lab._compare import Contest
 
@@ -225,7 +226,7 @@ def test_a_signal_ends_a_parallel_comparison_with_exit_code_130(tmp_path):
         _, err = running.communicate(timeout=60)
     except subprocess.TimeoutExpired:
         os.killpg(running.pid, signal.SIGKILL)
-        running.communicate()
+        running.communicate(timeout=60)
         raise
     assert running.returncode == 130, err
     assert "interrupted" in err

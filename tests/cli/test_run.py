@@ -238,10 +238,14 @@ def test_mistakes_get_one_sentence(capsys, data, tmp_path, monkeypatch, words, s
     assert data.read_text() == kept
 
 
+# An alarm outlives exec: no test waits longer than that for what it reads from the program.
+ALARM = "import os, signal, sys; signal.alarm(120); os.execv(sys.argv[1], sys.argv[1:])"
+
+
 def spawn(*words, **options):
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(
-        [*RUN, *words],
+        [sys.executable, "-c", ALARM, *RUN, *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -268,7 +272,7 @@ def test_a_live_pipe_is_followed_and_ctrl_c_keeps_what_is_done():
         _, err = process.communicate(timeout=60)
     finally:
         process.kill()
-        process.wait()
+        process.wait(timeout=60)
     assert process.returncode == 130
     assert b"rounds              2 of a horizon of 10,000" in err
     assert b"Traceback" not in err

@@ -9,6 +9,7 @@ import numpy as np
 import reticent as rt
 
 ROUNDS = 120
+ALIVE = 90  # seconds that a child lives at most: no test waits for one that is stuck
 PLANS = {
     "linear": (lambda: rt.plan_lazy(rt.Ball(2), ROUNDS, 1.0, max_switches=40), rt.Linear()),
     "logistic": (lambda: rt.plan_private(rt.Ball(2), ROUNDS, 1.0, 3.0, 1e-5), rt.Logistic()),
@@ -102,6 +103,9 @@ def in_child(job):
     child = os.fork()
     if child == 0:
         code = 1
+        # A fork of a process with threads may find a lock held for ever: then it ends by this, and the test fails.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(ALIVE)
         try:
             os.close(reads)
 
@@ -128,6 +132,7 @@ def heard(child, reads):
         raise
     finally:
         _, status = os.waitpid(child, 0)
+    assert not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM), f"stuck for {ALIVE} seconds"
     return [(int(a), int(b), bytes.fromhex(c)) for a, b, c in lines], status
 
 

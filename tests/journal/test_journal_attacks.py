@@ -49,12 +49,12 @@ def test_the_end_of_a_forked_worker_takes_nothing_of_a_later_life(this, path):
     """The worker was forked while the journal was open, and ends while the log of another writer is in use."""
     ends, end = os.pipe()
     script = (
-        f"import os, sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
-        "from journals import run\nimport reticent as rt\n"
+        f"import os, signal, sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
+        "from journals import run\nimport reticent as rt\nsignal.alarm(90)\n"
         f"this, path = run('linear'), {str(path)!r}\n"
         "journal = rt.Journal(path); this.start(journal).observe_many(*this.block(0, 10))\n"
         "worker = os.fork()\n"
-        f"if not worker:\n    os.close({end}); os.read({ends}, 1); sys.exit(0)\n"
+        f"if not worker:\n    signal.alarm(90); os.close({end}); os.read({ends}, 1); sys.exit(0)\n"
         "journal.close()\nprint(worker, flush=True); os._exit(0)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, pass_fds=(ends, end)) as first:
@@ -269,13 +269,16 @@ def test_records_are_cut_by_bytes_and_rounds_that_are_too_large_refused(this, pa
 def test_the_holder_is_named_before_it_writes_anything(this, path):
     with rt.Journal(path) as journal:
         this.start(journal)
-    script = f"import reticent as rt\njournal = rt.Journal({str(path)!r})\nprint('up', flush=True)\ninput()"
+    script = (
+        "import signal\nsignal.alarm(90)\nimport reticent as rt\n"
+        f"journal = rt.Journal({str(path)!r})\nprint('up', flush=True)\ninput()"
+    )
     given = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", script], **given) as holder:
         assert holder.stdout.readline() == "up\n"
         with pytest.raises(BlockingIOError, match=f"is open already in process {holder.pid},"):
             rt.Journal(path)
-        holder.communicate("\n")
+        holder.communicate("\n", timeout=60)
 
 
 def test_a_lock_written_by_half_is_behind_and_not_damaged(this, path):

@@ -117,7 +117,7 @@ def shim(tmp_path_factory):
     if compiler is None:
         pytest.skip("no C compiler")
     made = tmp_path_factory.mktemp("shim") / "deadly.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", made, HERE / "deadly.c", "-ldl"], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", made, HERE / "deadly.c", "-ldl"], check=True, timeout=60)
     return made
 
 

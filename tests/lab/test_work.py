@@ -171,7 +171,8 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
 
 
 SLEEPER = """
-import sys, time
+import signal, sys, time
+signal.alarm(120)  # so that no test waits for it longer
 from pathlib import Path
 from reticent.lab._work import run_all
 

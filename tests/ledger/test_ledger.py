@@ -18,7 +18,7 @@ from reticent.ledger._chain import FIRST, SPEND, next_record, written
 from reticent.ledger._export import as_json, csv_lines, opendp_terms
 from reticent.privacy import Cost, Filter
 from reticent.privacy._adaptive import Sums
-from reticent.privacy._serial import event_from_plain, event_to_plain
+from reticent.privacy._serial import canonical, event_from_plain, event_to_plain
 from reticent.privacy._terms import Terms, compose
 
 GOAL = {"epsilon": 1.0, "delta": 1e-6}
@@ -268,7 +268,11 @@ def killed(url, kills, seed, room):
     ledger.add("people", room * EPSILON, 1e-30)
     script = Path(__file__).with_name("writers.py")
     done = subprocess.run(
-        [sys.executable, script, str(url), str(kills), str(seed)], capture_output=True, text=True, check=False
+        [sys.executable, script, str(url), str(kills), str(seed)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100 + 5 * kills,
     )
     assert done.returncode == 0, done.stderr
     count, *told = map(int, done.stdout.split())
@@ -297,7 +301,7 @@ def filled(path, costs):
     """Return a ledger with an entry for each cost, written at once."""
     ledger = rt.Ledger(path)
     people = ledger.add("people", 100.0, 1e-6)
-    head, sums, rows, when = ledger.verify(), Sums(), [], "2026-01-01T00:00:00+00:00"
+    head, sums, rows, when = ledger.verify(), Sums(), [], ledger.records()[0].facts["time"]
     budget = people.filter()
     for cost in costs:
         terms, price = Terms.of_cost(cost), budget.price(cost)
@@ -331,6 +335,16 @@ def test_all_different_epsilons_are_at_most_64_compositions():
     assert total.compositions == 64
     largest = compose(Terms(0.0, 0.0, {(0.001 + 1e-6 * 4999, 0.0): 5000}, {}), 1e-6)
     assert total.epsilon < largest.epsilon
+
+
+def test_different_pure_events_are_at_most_64_compositions():
+    """Two thousand noises of Laplace, no two the same: as steps of their epsilon, which reveal at least as much."""
+    events = {(canonical(event_to_plain(LaplaceDpEvent(50 + k / 100))), "add-remove"): 1 for k in range(2_000)}
+    total = compose(Terms(0.0, 0.0, {}, events), 1e-6)
+    assert total.compositions == 64
+    same = {(canonical(event_to_plain(LaplaceDpEvent(noise))), "add-remove"): 2_000 for noise in (50.0, 70.0)}
+    most, least = (compose(Terms(0.0, 0.0, {}, {key: 2_000}), 1e-6).epsilon for key in same)
+    assert least < total.epsilon < 1.3 * most
 
 
 def test_chain_of_nothing():

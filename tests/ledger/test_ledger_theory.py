@@ -10,6 +10,8 @@ import pytest
 import reticent as rt
 from reticent.ledger import _ledger
 from reticent.privacy import Cost, Filter
+from reticent.privacy._losses import hockey_stick
+from reticent.privacy._terms import Terms
 
 SMALL, LARGE = 0.4, 0.9
 
@@ -80,6 +82,81 @@ def test_entries_that_take_turns_keep_the_goal(goal):
 
 def test_charging_what_came_out_is_caught():
     assert worst(1.3, 1e-9, honest=False) > 1e-3
+
+
+# The lemma of Q14a: one draw for a mechanism that answers twice.
+
+QUESTIONS, ANSWERS = 2, 2
+
+
+def mechanism(rng):
+    """Chances of the answers in both worlds, by history: a first answer for each question, then a second."""
+    first = rng.dirichlet([1.0] * ANSWERS, (QUESTIONS, 2))
+    second = rng.dirichlet([1.0] * ANSWERS, (QUESTIONS, ANSWERS, QUESTIONS, 2))
+    return first, second
+
+
+def chances(one, history):
+    """Both laws of the next answer for each question; none after two answers."""
+    first, second = one
+    if len(history) == 0:
+        return first
+    return second[history[0]] if len(history) == 1 else first[:0]  # by the first question and its answer
+
+
+def best(ones, histories, alpha, free=True):
+    """The largest hockey stick at alpha over all who may ask any mechanism anything next, knowing all answers.
+
+    Who is not free asks the first mechanism question 0, then the second, and so on.
+    """
+    found = [max(1.0 - alpha, 0.0)]
+    for i, one in enumerate(ones):
+        for q, (p, other) in enumerate(chances(one, histories[i])):
+            if not free and q:
+                continue
+            total = 0.0
+            for y in range(ANSWERS):
+                after = (*histories[:i], (*histories[i], (q, y)), *histories[i + 1 :])
+                total += p[y] * best(ones, after, alpha * other[y] / p[y], free)
+            found.append(total)
+    return max(found)
+
+
+def product(ones, alpha, free=True):
+    """At alpha the curve of the product of two pairs, each that of all who ask one mechanism; from above.
+
+    The first curve is replaced by chords of itself: mass a at each place where the slope changes, and b = place x a.
+    """
+    places = np.concatenate(([0.0], np.geomspace(1e-3, 1e3, 400)))
+    heights = np.array([best(ones[:1], ((),), place, free) for place in places])
+    slopes = np.append(np.diff(heights) / np.diff(places), 0.0)
+    bends = np.diff(slopes)  # of b, at the place a/b
+    total = heights[-1] + sum(
+        bend * place * best(ones[1:], ((),), alpha / place, free)
+        for bend, place in zip(bends, places[1:], strict=True)
+        if bend > 1e-15
+    )
+    return total
+
+
+def test_mechanisms_that_take_turns_stay_below_the_product_of_their_curves():
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        ones = (mechanism(rng), mechanism(rng))
+        for alpha in (1.0, 2.0):
+            turns = best(ones, ((), ()), alpha)
+            assert turns <= product(ones, alpha) + 1e-9
+            assert turns > product(ones, alpha, free=False) + 1e-6, "who asks as planned in advance is no bound"
+
+
+@pytest.mark.parametrize(("mu", "failure"), [(0.2, 1e-12), (1.0, 1e-6), (0.01, 1e-4), (0.0, 1e-9)])
+def test_a_run_that_is_only_near_is_below_its_price(mu, failure):
+    (delta,) = [delta for _, delta in Terms(mu**2, 0.0, {}, {}).nearly(failure).steps]
+    alpha = np.concatenate((np.linspace(1, 3, 2001), np.geomspace(3, 1e12, 2000)))
+    normal = hockey_stick(mu, np.log(alpha))
+    truth = np.minimum.accumulate(normal + (1 + alpha) * failure)
+    assert np.all(truth <= delta + (1 - delta) * normal)
+    assert np.any(truth > (delta + (1 - delta) * normal) / 3), "it is not much more than is needed"
 
 
 # Windows.

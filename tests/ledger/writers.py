@@ -12,6 +12,7 @@ import time
 from reticent.ledger import Ledger
 from reticent.privacy import Cost
 
+ALIVE = 90  # seconds that a writer lives at most: no test waits for one that is stuck
 EPSILON = 10.0  # so large that epsilons simply add up: composition has nothing to gain
 
 
@@ -34,6 +35,8 @@ def forked(url, who, pause):
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(ALIVE)
         os.close(reads)
         try:
             spend(url, writes, who, pause)
@@ -60,14 +63,15 @@ def main(url, kills, seed):
             os.kill(child, signal.SIGKILL)
         for child, reads in pair:
             found, status = heard(child, reads)
+            assert not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM), "a writer was stuck"
             done += os.WIFSIGNALED(status)
             refused = refused or "refused" in found
             assert os.WIFSIGNALED(status) or "refused" in found, "a writer failed by itself"
             told += [word for word in found if word != "refused"]
     # At last both go on undisturbed until nothing is left.
     for child, reads in [forked(url, who, 0.0) for who in ("one", "two")]:
-        found, _ = heard(child, reads)
-        assert found[-1] == "refused"
+        found, status = heard(child, reads)
+        assert found[-1:] == ["refused"], f"a writer ended with status {status} before it was refused"
         told += found[:-1]
     print(done, *told)
 

@@ -23,7 +23,7 @@ def hasty():
 
 def hammered(observe, rows=ROWS, threads=2):
     """Call `observe` from threads; return what each one got through, and how often one was refused."""
-    taken, refused, ready = [], [], threading.Barrier(threads)
+    taken, refused, ready = [], [], threading.Barrier(threads, timeout=60)
 
     def work():
         ready.wait()
@@ -34,11 +34,12 @@ def hammered(observe, rows=ROWS, threads=2):
             except RuntimeError as error:
                 refused.append(str(error))
 
-    crowd = [threading.Thread(target=work) for _ in range(threads)]
+    crowd = [threading.Thread(target=work, daemon=True) for _ in range(threads)]
     for thread in crowd:
         thread.start()
     for thread in crowd:
-        thread.join()
+        thread.join(timeout=120)
+    assert not any(thread.is_alive() for thread in crowd)
     assert all("at work in another call" in words for words in refused)
     return len(taken), len(refused)
 
@@ -85,12 +86,13 @@ def test_a_decision_is_read_while_another_thread_writes(tmp_path):
             while not done.is_set():
                 seen.append(learner.decision)
 
-        reader = threading.Thread(target=look)
+        reader = threading.Thread(target=look, daemon=True)
         reader.start()
         for start in range(0, 2000, 20):
             learner.observe_many(ROWS[start : start + 20])
         done.set()
-        reader.join()
+        reader.join(timeout=60)
+        assert not reader.is_alive()
         assert seen
         assert learner.rounds == 2000
 

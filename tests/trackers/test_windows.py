@@ -171,13 +171,17 @@ def test_threads_release_no_value_twice(monkeypatch):
                 continue
             accepted.append(value)
 
-    threads = [threading.Thread(target=give, args=(part.tolist(),)) for part in np.split(np.arange(8_000) / 8_000, 4)]
+    threads = [
+        threading.Thread(target=give, args=(part.tolist(),), daemon=True)
+        for part in np.split(np.arange(8_000) / 8_000, 4)
+    ]
     try:
         sys.setswitchinterval(1e-6)
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            thread.join(timeout=120)
+        assert not any(thread.is_alive() for thread in threads)
     finally:
         sys.setswitchinterval(before)
     assert sorted(released + tracker.learner._waiting) == sorted(accepted)
@@ -351,7 +355,7 @@ def test_first_number_needs_no_compiled_code():
         "import sys, reticent as rt; t = rt.PrivateQuantile(0.9, 0, 1, 1.0, window=3); t.update_many([0.1, 0.2, 0.3]); "
         "print(t.value, 'numba' in sys.modules)"
     )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300)
     assert found.stdout.split()[1] == "False"
 
 

@@ -142,7 +142,7 @@ def show(
     book = Ledger(where, create=False)
     found = [one.name for one in book.populations()] if population is None else [population]
     facts = {name: _facts(book.standing(name)) for name in found}
-    entries = [] if population is None else [_entry(entry) for entry in book.entries(population)]
+    entries = [] if population is None else _entries(book, population)
     if picture is not None and facts:
         from reticent.lab.pictures import budget_left, save
 
@@ -159,7 +159,8 @@ def show(
     for name, one in facts.items():
         print(f"{name}: {_left(one)}")
     if entries:
-        heads = ["entry", "time", "what", "note", "factor", "mu", "epsilon", "delta"]
+        costs = [name for name in ("mu", "rho", "epsilon", "delta") if any(one[name] is not None for one in entries)]
+        heads = ["entry", "time", "what", "note", "factor", *costs, "share"]
         rows = [[str(one[head]) if one[head] is not None else "" for head in heads] for one in entries]
         table(heads, rows, left=(1, 2, 3), whole=(1,))
 
@@ -183,6 +184,15 @@ def _facts(standing: Any) -> dict[str, Any]:
     }
 
 
+def _entries(book: Any, population: str) -> list[dict[str, Any]]:
+    budget = book.standing(population).population.filter()
+    found = []
+    for entry in book.entries(population):
+        budget.sums = entry.price
+        found.append(_entry(entry) | {"share": float(f"{budget.spent:.4g}")})
+    return found
+
+
 def _entry(entry: Any) -> dict[str, Any]:
     terms = entry.terms
     return {
@@ -192,6 +202,7 @@ def _entry(entry: Any) -> dict[str, Any]:
         "note": entry.note,
         "factor": entry.factor,
         "mu": float(f"{terms.square**0.5:.4g}") if terms.square else None,
+        "rho": float(f"{terms.rho:.4g}") if terms.rho else None,
         "epsilon": float(f"{terms.pure:.4g}") if terms.pure else None,
         "delta": float(f"{entry.price.delta:.4g}") if entry.price.delta else None,
     }

@@ -2,6 +2,7 @@
 
 from reticent.ledger._chain import Record, check_chain
 from reticent.ledger._export import read_export
-from reticent.ledger._ledger import Entry, Ledger, Population, Standing
+from reticent.ledger._ledger import Entry, Ledger, Standing
+from reticent.ledger._population import Population
 
 __all__ = ["Entry", "Ledger", "Population", "Record", "Standing", "check_chain", "read_export"]

@@ -55,12 +55,14 @@ def check_chain(records: Iterable[Record], head: str | None = None) -> tuple[int
     last, seen = (0, FIRST), head in (None, FIRST)
     sums: dict[str, Sums] = {}
     for record in records:
-        _check_record(record, last)
-        facts = record.facts
-        if facts["kind"] == SPEND:
-            name = facts["population"]
-            sums[name] = sums.get(name, Sums()).plus(sums_of(facts["price"]))
-            if sums_of(facts["sums"]) != sums[name]:
+        facts = _check_record(record, last)
+        if facts.get("kind") == SPEND:
+            try:
+                name, price, written_sums = facts["population"], sums_of(facts["price"]), sums_of(facts["sums"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise ValueError(f"record {record.sequence} is no entry of a ledger: {error!r}") from None
+            sums[name] = sums.get(name, Sums()).plus(price)
+            if written_sums != sums[name]:
                 raise ValueError(f"record {record.sequence} does not add up: its sums are not those of the entries")
         last = record.sequence, record.digest
         seen = seen or record.digest == head
@@ -69,7 +71,7 @@ def check_chain(records: Iterable[Record], head: str | None = None) -> tuple[int
     return last
 
 
-def _check_record(record: Record, last: tuple[int, str]) -> None:
+def _check_record(record: Record, last: tuple[int, str]) -> dict[str, Any]:
     number = last[0] + 1
     if record.sequence != number:
         raise ValueError(
@@ -77,9 +79,10 @@ def _check_record(record: Record, last: tuple[int, str]) -> None:
         )
     if digest(record.content) != record.digest:
         raise ValueError(f"record {number} was changed: its content does not have the digest {record.digest}")
-    facts = record.facts
+    facts = record.facts if record.content.startswith("{") else {}
     if facts.get("previous") != last[1] or facts.get("sequence") != number:
         raise ValueError(f"record {number} does not follow the one before it: something was changed, or left out")
+    return facts
 
 
 def sums_of(plain: list[float | None]) -> Sums:

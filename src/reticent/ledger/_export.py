@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from reticent.ledger._books import check_books
 from reticent.ledger._chain import Record, check_chain
 from reticent.ledger._ledger import Entry, Ledger
 from reticent.privacy._serial import canonical
@@ -42,6 +43,7 @@ def read_export(path: str | os.PathLike[str]) -> list[Record]:
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)!r} is no export of a ledger as CSV or JSON: {error}") from None
     check_chain(records)
+    check_books(records)
     return records
 
 
@@ -64,7 +66,7 @@ def opendp_terms(entries: Sequence[Entry], neighbors: str, delta: float) -> list
     """Return every entry, and all together, as OpenDP's measurements are described; None where a measure has no bound.
 
     `epsilon` is by MaxDivergence, `rho` by ZeroConcentratedDivergence, and (`epsilon_at_delta`, `delta`) by
-    FixedSmoothedMaxDivergence, all for d_in = 1 in the metric that is named.
+    Approximate(MaxDivergence), all for d_in = 1 in the metric that is named.
     """
     parts = [(str(entry.number), entry.what, entry.terms) for entry in entries]
     parts.append(("total", "all entries", Terms.sum(entry.terms for entry in entries)))

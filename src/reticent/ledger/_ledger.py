@@ -5,48 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from reticent._core._check import integer, positive
 from reticent.learners import make
+from reticent.ledger._books import check_books
 from reticent.ledger._chain import END, POPULATION, SPEND, Record, check_chain, sums_of, written
+from reticent.ledger._population import Population, edge_of
 from reticent.ledger._store import Reader, Store
 from reticent.privacy._account import check_delta
 from reticent.privacy._adaptive import Cost, Filter, Sums
 from reticent.privacy._pure import PureAccount
 from reticent.privacy._terms import NEIGHBORS, Terms, Total, compose
 
-_SPARE = 0.01  # of the slack, for an event that has neither pure nor Renyi privacy here
 _LONGEST = 200  # letters of a name
+_NOTE = 2_000  # letters of a note
 _FACTORS = {("zero-out", "replace"): 2, ("add-remove", "replace"): 2, ("replace", "zero-out"): 1}
 """How many changes of an entry's kind one change of the population's kind is at most.
 
 A replaced unit is one taken away and another put in its place; a unit that is replaced by nothing is one replaced.
 Whether a unit is there at all is another matter where rounds are counted, and no factor leads there."""
-
-
-@dataclass(frozen=True)
-class Population:
-    """Whose data it is, what one unit is, and what all entries together may cost it: fixed for good."""
-
-    name: str
-    epsilon: float
-    delta: float
-    slack: float
-    kind: str
-    order: float | None
-    neighbors: str
-    unit: str
-    window: float | None
-
-    def filter(self) -> Filter:
-        """Return the filter that decides, with nothing charged yet."""
-        return Filter(self.epsilon, self.delta, slack=self.slack, kind=self.kind, order=self.order)
-
-    def price(self, terms: Terms) -> Sums:
-        """Return what a release takes of the filter."""
-        return terms.price(self.filter(), self.slack * _SPARE)
 
 
 @dataclass(frozen=True)
@@ -176,20 +155,23 @@ class Ledger:
         dp_accounting with the `neighbors` that it is meant for. One entry is one run: another run, on whatever rounds,
         needs another. `unit` is what the entry protects ("row" for plans, else that of the population). Where it
         differs from the population's, `factor` says how many of them one unit of the population has at most, and the
-        cost is that of so many at once; kinds of neighbours are converted where that is right, and refused else.
+        cost is that of so many at once; kinds of neighbours are converted where that is right (`entry.factor` holds
+        both), and refused else.
 
         In a population with a window, `since` says that no data from before it enters this entry ("now", a date, or
         None for data of any age), and `end` that none enters from then on. An entry counts until `window` days after
         its end. Then all that is ever released is private for worlds that differ in what one unit gave within any
         `window` days (docs/theory, Q15), and not for all that it ever gave.
         """
-        said, terms, of, each = _described(what, neighbors, unit)
+        _check_note(note)
+        said, terms, of, each, failure = _described(what, neighbors, unit)
         with self._store.writing() as writer:
             people = _population(writer, population)
             begin = _since(people, since, now := _now(writer))
             whole, times, of, each = _converted(people, terms, of, each, factor)
+            whole = whole.nearly(failure)
             price, running = people.price(whole), _running(writer, people)
-            if running is not None or not _alone(people, whole):
+            if running is not None or not people.alone(whole):
                 try:
                     _before(writer, people, begin).charge(price)
                 except ValueError as error:
@@ -200,7 +182,7 @@ class Ledger:
                     "population": population,
                     "time": now.isoformat(),
                     "what": said,
-                    "note": str(note),
+                    "note": note,
                     "neighbors": of,
                     "unit": each,
                     "factor": times,
@@ -223,12 +205,12 @@ class Ledger:
         since: datetime | str | None = None,
     ) -> bool:
         """Say whether `spend` would admit this at the moment; nothing is entered."""
-        _, terms, of, each = _described(what, neighbors, unit)
+        _, terms, of, each, failure = _described(what, neighbors, unit)
         with self._store.reading() as reader:
             people = _population(reader, population)
             begin = _since(people, since, _now(reader))
-            whole = _converted(people, terms, of, each, factor)[0]
-            first = _running(reader, people) is None and _alone(people, whole)
+            whole = _converted(people, terms, of, each, factor)[0].nearly(failure)
+            first = _running(reader, people) is None and people.alone(whole)
             return first or _before(reader, people, begin).allows(people.price(whole))
 
     def start(
@@ -251,10 +233,10 @@ class Ledger:
         """Say that no more data enters what an entry is for; for windows only, and its cost stays what it is."""
         number = entry.number if isinstance(entry, Entry) else integer("entry", entry, least=1)
         with self._store.writing() as writer:
-            found = writer.records(kind=SPEND, after=number - 1)[:1]
-            if not found or found[0].sequence != number:
+            found = writer.record(number)
+            if found is None or found.facts["kind"] != SPEND:
                 raise ValueError(f"there is no entry number {number}; entries() has those there are")
-            name = found[0].facts["population"]
+            name = found.facts["population"]
             if number in _ends(writer, name):
                 raise ValueError(f"entry number {number} has ended already")
             writer.append({"kind": END, "population": name, "time": _now(writer).isoformat(), "of": number})
@@ -281,7 +263,8 @@ class Ledger:
             population=people,
             entries=entries,
             counted=len(counted),
-            spent=budget.spent,
+            # Pure entries that add up to epsilon fit in any case: what is left is left by the better of the two ways.
+            spent=min(budget.spent, budget.sums.pure / budget.epsilon),
             left_mu=budget.left_mu,
             left_epsilon=budget.left_epsilon,
             left_delta=max(0.0, budget.slack - budget.sums.delta),
@@ -307,23 +290,15 @@ class Ledger:
     def verify(self, head: str | None = None) -> tuple[int, str]:
         """Check every record, and return the number and the digest of the last; raise ValueError at one that is wrong.
 
+        Wrong is what was changed, and what a ledger would not have written: a second budget, a price below its cost.
         Who can write the database can write all of it anew: note the digest elsewhere, and give it as `head` later.
         """
         with self._store.reading() as reader:
             records, labels, last = reader.records(), reader.labels(), reader.head()
-        found, spent = check_chain(records, head), dict[str, list[Sums]]()
-        for record, label in zip(records, labels, strict=True):
-            facts = record.facts
-            if (facts["population"], facts["kind"]) != label:
-                raise ValueError(f"record {record.sequence} is filed under {label}, which its content does not say")
-            if facts["kind"] == SPEND:
-                spent.setdefault(facts["population"], []).append(sums_of(facts["sums"]))
+        found = check_chain(records, head)
         if found != last:
             raise ValueError(f"records end with number {found[0]}, but {last[0]} were written: the end was cut off")
-        for people in self.populations():
-            sums = spent.get(people.name, [])
-            if people.window is None and len(sums) > 1 and not people.filter().allows(sums[-1]):
-                raise ValueError(f"the entries of {people.name!r} exceed its budget, so someone else has written them")
+        check_books(records, labels)
         return found
 
     def records(self) -> list[Record]:
@@ -340,8 +315,11 @@ class Ledger:
 # What is charged: its cost in terms, for which neighbours and which unit.
 
 
-def _described(what: Any, neighbors: str | None, unit: str | None) -> tuple[str, Terms, str | None, str | None]:
-    """Return a name for what is charged, its terms, and the neighbours and the unit that they are for."""
+def _described(what: Any, neighbors: str | None, unit: str | None) -> tuple[str, Terms, str | None, str | None, float]:
+    """Return a name for what is charged, its terms, the neighbours and the unit that they are for, and a failure.
+
+    The failure is a total variation: how far the machine's run may be from the one that the terms are about.
+    """
     from dp_accounting import DpEvent
 
     if unit is not None:
@@ -349,13 +327,13 @@ def _described(what: Any, neighbors: str | None, unit: str | None) -> tuple[str,
     if neighbors is not None:
         _check_neighbors(neighbors)
     if isinstance(what, Cost):
-        return "a stated cost", Terms.of_cost(what), neighbors, unit
+        return "a stated cost", Terms.of_cost(what), neighbors, unit, 0.0
     if isinstance(what, DpEvent):
         if neighbors is None:
             raise ValueError(
                 f"an event says nothing of neighbours; give neighbors={', '.join(map(repr, NEIGHBORS))} as it is meant"
             )
-        return type(what).__name__, Terms.of_event(what, neighbors), neighbors, unit
+        return type(what).__name__, Terms.of_event(what, neighbors), neighbors, unit, 0.0
     plan = getattr(what, "plan", what)
     if not hasattr(plan, "account"):
         raise ValueError(
@@ -365,11 +343,13 @@ def _described(what: Any, neighbors: str | None, unit: str | None) -> tuple[str,
     if neighbors not in (None, plan.neighbors):
         raise ValueError(f"neighbors of this plan are {plan.neighbors!r}, got {neighbors!r}; leave them out")
     name = getattr(plan, "system", None) or getattr(plan, "what", type(plan).__name__)
+    terms, failure = _plan_terms(plan)
     return (
         str(name),
-        _plan_terms(plan),
+        terms,
         str(plan.neighbors),
         str(getattr(plan, "unit", "row")) if unit is None else unit,
+        failure,
     )
 
 
@@ -386,7 +366,7 @@ def _check_fresh(what: Any) -> None:
         )
 
 
-def _plan_terms(plan: Any) -> Terms:
+def _plan_terms(plan: Any) -> tuple[Terms, float]:
     if plan.epsilon is None:
         raise ValueError(
             f"{getattr(plan, 'system', plan)} makes no privacy claim, and cannot be charged; give an epsilon"
@@ -394,13 +374,13 @@ def _plan_terms(plan: Any) -> Terms:
     try:
         account = plan.account()
         if isinstance(account, PureAccount):
-            return Terms.of_cost(Cost(epsilon=account.pure))
-        # What neighbours are is in the events of plans already: noise counts as it is.
-        return Terms.of_event(plan.dp_event(), "zero-out")
+            return Terms.of_cost(Cost(epsilon=account.pure)), 0.0
+        # What neighbours are is in the events of plans already: noise counts as it is. No event has the failure.
+        return Terms.of_event(plan.dp_event(), "zero-out"), account.failure
     except ValueError:  # epochs without an end have no event: what they claim holds for all of them
         if not getattr(plan, "adaptive_privacy", True):
             raise
-        return Terms.of_cost(Cost(epsilon=plan.epsilon, delta=plan.delta))
+        return Terms.of_cost(Cost(epsilon=plan.epsilon, delta=plan.delta)), 0.0
 
 
 def _converted(
@@ -419,9 +399,8 @@ def _converted(
             f"the entry protects one {each}, the population one {people.unit}; give factor=, the largest number of "
             f"{each}s that one {people.unit} has in it"
         )
-    times = least if factor is None else integer("factor", factor, least=1)
-    if times < least:
-        raise ValueError(f"factor must be at least {least} from {of!r} to {people.neighbors!r}, got {factor!r}")
+    # A person of k rows who is replaced by another is k rows less and k rows more.
+    times = least * (1 if factor is None else integer("factor", factor, least=1))
     return terms.times(times), times, of, each
 
 
@@ -470,7 +449,7 @@ def _counted(reader: Reader, people: Population, begin: datetime | None) -> list
     records = reader.records(people.name, SPEND)
     if people.window is None or begin is None:
         return records
-    ends, edge = _ends(reader, people.name), begin - timedelta(days=people.window)
+    ends, edge = _ends(reader, people.name), edge_of(people, begin)
     return [record for record in records if ends.get(record.sequence, begin) >= edge]
 
 
@@ -478,11 +457,6 @@ def _running(reader: Reader, people: Population) -> Sums | None:
     """Return the sums over all entries of a population, which its last one has; None before the first."""
     last = reader.records(people.name, SPEND, last=True)
     return sums_of(last[0].facts["sums"]) if last else None
-
-
-def _alone(people: Population, terms: Terms) -> bool:
-    """Say whether an entry keeps the goal by its own certificate; a first one may, and leaves nothing if need be."""
-    return people.window is None and terms.keeps(people.epsilon, people.delta)
 
 
 def _before(reader: Reader, people: Population, begin: datetime | None) -> Filter:
@@ -498,9 +472,12 @@ def _before(reader: Reader, people: Population, begin: datetime | None) -> Filte
 
 def _now(reader: Reader) -> datetime:
     """Return the time by the clock of this machine, never before that of the last record."""
-    now, head = datetime.now(UTC), reader.head()[0]
-    last = reader.records(after=head - 1)
-    return max(now, datetime.fromisoformat(last[0].facts["time"])) if last else now
+    now, last = _clock(), reader.record(reader.head()[0])
+    return now if last is None else max(now, datetime.fromisoformat(last.facts["time"]))
+
+
+def _clock() -> datetime:
+    return datetime.now(UTC)
 
 
 def _since(people: Population, since: datetime | str | None, now: datetime) -> datetime | None:
@@ -509,21 +486,35 @@ def _since(people: Population, since: datetime | str | None, now: datetime) -> d
     if people.window is None:
         raise ValueError(f"since is for populations with a window, and {people.name!r} has none; leave it out")
     if since == "now":
-        return now
+        # Where the clock was put back data carry its times: the earlier of the two takes no entry out of the window.
+        return min(now, _clock())
     try:
         found = datetime.fromisoformat(since) if isinstance(since, str) else since
     except ValueError:
-        raise ValueError(f"since must be 'now' or a time such as 2026-01-31T12:00:00+00:00, got {since!r}") from None
+        found = None
+    if not isinstance(found, datetime):
+        raise ValueError(f"since must be 'now' or a time such as 2026-01-31T12:00:00+00:00, got {since!r}")
     if found.tzinfo is None:
         raise ValueError(f"since must say its time zone, such as 2026-01-31T12:00:00+00:00, got {since!r}")
     if found > now:
         raise ValueError(f"since must not lie in the future, got {since!r}; enter it when its data begin")
-    return found.astimezone(UTC)
+    try:
+        return found.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"since must be a time of this era, got {since!r}; leave it out for data of any age") from None
 
 
 def _check_name(what: str, name: str) -> None:
-    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST or not name.isprintable():
-        raise ValueError(f"{what} must be a word or a few, of at most {_LONGEST} letters, got {name!r}")
+    # Two names must not look the same: no blanks around them, and nothing that cannot be seen.
+    if not isinstance(name, str) or not name or name != name.strip() or len(name) > _LONGEST or not name.isprintable():
+        raise ValueError(
+            f"{what} must be a word or a few, of at most {_LONGEST} letters, no blanks around them, got {name!r}"
+        )
+
+
+def _check_note(note: str) -> None:
+    if not isinstance(note, str) or len(note) > _NOTE or not note.isprintable():
+        raise ValueError(f"note must be one line of at most {_NOTE:,} letters that can be printed, got {note!r:.100}")
 
 
 def _check_neighbors(neighbors: str) -> None:

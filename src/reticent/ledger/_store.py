@@ -1,20 +1,23 @@
 """Where records are kept: a table that only grows, in SQLite or any other database that SQLAlchemy speaks to.
 
 One transaction reads the head, decides and appends, and holds the row of the head (in SQLite, the file) all the while:
-writers wait for one another, also between machines, and a crash leaves either the whole record or nothing.
+writers wait for one another, also between machines, and a crash leaves either the whole record or nothing. Whoever has
+seen a record refuses to go on without it: a copy from yesterday that was put back under a running program is found.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from reticent._core._errors import need
-from reticent.ledger._chain import FIRST, Record, next_record
+from reticent.ledger._chain import FIRST, Record, digest, next_record
 
+_MAKE = "make one with rt.Ledger(path), or reticent ledger init"
 _WAIT = 60.0  # seconds that a writer waits for the others
 
 
@@ -24,22 +27,30 @@ class Store:
     def __init__(self, where: str | os.PathLike[str], *, create: bool) -> None:
         """Open a database, by path or URL; make its tables if they are not there and `create` is true."""
         self._sql = sql = need("sqlalchemy", "ledger")
-        text = os.fspath(where)
-        self.where = str(text)
-        if "://" not in self.where:
+        self.where = os.fsdecode(where)
+        if "://" in self.where:
+            url = _url(sql, self.where)
+        else:
             place = Path(self.where)
             if not place.exists() and not create:
-                raise ValueError(f"there is no ledger at {self.where!r}; make one with rt.Ledger(path)")
+                raise ValueError(f"there is no ledger at {self.where!r}; {_MAKE}")
             if not place.absolute().parent.is_dir() or place.is_dir():
                 raise ValueError(f"path must be that of a file in a folder that is there, got {self.where!r}")
-        url = sql.make_url(self.where if "://" in self.where else f"sqlite:///{Path(self.where).absolute()}")
+            # Not by a text: a name with a question mark in it would be cut there.
+            url = sql.URL.create("sqlite", database=str(place.absolute()))
         self.shown = url.render_as_string(hide_password=True) if "://" in self.where else self.where
         self._sqlite = url.get_backend_name() == "sqlite"
-        if self._sqlite and url.database in (None, "", ":memory:"):
-            raise ValueError(f"a ledger must outlive the program, got {self.where!r}; give the path of a file")
+        self._postgres = url.get_backend_name() == "postgresql"
+        self._seen, self._lock = (0, FIRST), threading.Lock()
         # A connection for each transaction: nothing to share between forks and threads.
         settings = {"connect_args": {"timeout": _WAIT}} if self._sqlite else {}
-        self._engine = sql.create_engine(url, poolclass=need("sqlalchemy.pool", "ledger").NullPool, **settings)
+        try:
+            self._engine = sql.create_engine(url, poolclass=need("sqlalchemy.pool", "ledger").NullPool, **settings)
+        except ModuleNotFoundError as error:
+            raise ValueError(
+                f"{self.shown!r} needs a driver that is not installed ({error}); pip install it, or name another, such "
+                "as postgresql+psycopg://..."
+            ) from error
         if self._sqlite:
             sql.event.listen(self._engine, "connect", _connected)
             sql.event.listen(self._engine, "begin", _begun)
@@ -78,7 +89,7 @@ class Store:
         with self._engine.begin() as connection:
             there = self._sql.inspect(connection).has_table(self._head.name)
             if not there and not create:
-                raise ValueError(f"{self.shown!r} holds no ledger; make one with rt.Ledger(path)")
+                raise ValueError(f"{self.shown!r} holds no ledger; {_MAKE}")
             if not there:
                 known.create_all(connection)
                 connection.execute(self._head.insert().values(id=1, sequence=0, digest=FIRST))
@@ -86,8 +97,21 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[Writer]:
         """Hold the ledger for one decision; what is appended is on disk when the block is left without an error."""
-        with self._told("no entry was made for certain, so release nothing"), self._engine.begin() as connection:
-            yield Writer(self, connection)
+        # Others than SQLite may begin with what was true before they waited for the lock, unless they are told.
+        options = {} if self._sqlite else {"isolation_level": "READ COMMITTED"}
+        with self._told("no entry was made for certain, so release nothing"):
+            with (
+                self._engine.connect().execution_options(**options) as connection,
+                connection.begin(),
+            ):
+                if self._postgres:
+                    connection.exec_driver_sql(_NOT_FOR_EVER)
+                    connection.exec_driver_sql(_ON_DISK)
+                writer = Writer(self, connection)
+                writer.check()
+                yield writer
+                head = writer.head()
+            self._remember(head)
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
@@ -98,7 +122,15 @@ class Store:
             self._engine.connect().execution_options(**options) as connection,
             connection.begin(),
         ):
-            yield Reader(self, connection)
+            reader = Reader(self, connection)
+            reader.check()
+            yield reader
+            head = reader.head()
+        self._remember(head)
+
+    def _remember(self, head: tuple[int, str]) -> None:
+        with self._lock:
+            self._seen = max(self._seen, head)
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:
@@ -124,12 +156,33 @@ class Reader:
             raise ValueError(f"the head of {self._store.shown!r} is gone: the ledger was damaged")
         return int(found[0]), str(found[1])
 
-    def records(
-        self, population: str | None = None, kind: str | None = None, *, after: int = 0, last: bool = False
-    ) -> list[Record]:
-        """Return records in their order: of a population, of a kind, after a number, or the last such one only."""
+    def check(self) -> None:
+        """Refuse a ledger whose end was cut off, or that lacks what was seen here before."""
+        head, seen = self.head(), self._store._seen
+        last = self.record(head[0])
+        if head[0] and (last is None or last.digest != head[1] or digest(last.content) != head[1]):
+            raise ValueError(
+                f"{self._store.shown!r} does not end with the record number {head[0]} that was written last: the end "
+                "was cut off or changed. Release nothing until it is restored"
+            )
+        before = self.record(seen[0])
+        if seen[0] and (before is None or before.digest != seen[1]):
+            raise ValueError(
+                f"{self._store.shown!r} no longer has the record number {seen[0]} that it had before: an older copy "
+                "was put back, or all was written anew. Release nothing: what was entered since is spent all the same"
+            )
+
+    def record(self, number: int) -> Record | None:
+        """Return one record by its number; None if there is none."""
+        table = self._store._records
+        asked = self._store._sql.select(table.c.sequence, table.c.content, table.c.digest)
+        found = self._connection.execute(asked.where(table.c.sequence == number)).one_or_none()
+        return None if found is None else Record(int(found[0]), str(found[1]), str(found[2]))
+
+    def records(self, population: str | None = None, kind: str | None = None, *, last: bool = False) -> list[Record]:
+        """Return records in their order: of a population, of a kind, or the last such one only."""
         table, sql = self._store._records, self._store._sql
-        asked = sql.select(table.c.sequence, table.c.content, table.c.digest).where(table.c.sequence > after)
+        asked = sql.select(table.c.sequence, table.c.content, table.c.digest)
         if population is not None:
             asked = asked.where(table.c.population == population)
         if kind is not None:
@@ -166,6 +219,32 @@ class Writer(Reader):
         if done.rowcount != 1:
             raise RuntimeError("another process has written at the same time; nothing was entered, so release nothing")
         return record
+
+
+# A writer that was stopped while it held the head would make all others wait without an end.
+_NOT_FOR_EVER = f"SET LOCAL lock_timeout = '{_WAIT:.0f}s'"
+# Where commits need not reach the disk a crash of the server would forget an entry after its release.
+_ON_DISK = "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+
+
+def _url(sql: Any, where: str) -> Any:
+    """Return a URL of SQLAlchemy; refuse what no ledger can rely on."""
+    try:
+        url = sql.make_url(where)
+        dialect = url.get_dialect()
+    except sql.exc.ArgumentError as error:
+        raise ValueError(f"where must be the path of a file or a URL of SQLAlchemy, got {where!r}: {error}") from None
+    shown = url.render_as_string(hide_password=True)
+    if getattr(dialect, "is_async", False):
+        raise ValueError(f"a ledger waits for its database, got the asynchronous driver of {shown!r}; take another")
+    if url.get_backend_name() != "sqlite":
+        return url
+    if url.database in (None, "", ":memory:"):
+        raise ValueError(f"a ledger must outlive the program, got {shown!r}; give the path of a file")
+    # nolock, immutable, mode=memory, timeout: each takes away something that the ledger rests on.
+    if url.query or url.database.startswith("file:"):
+        raise ValueError(f"a ledger in SQLite takes no options in its URL, got {shown!r}; give the path of the file")
+    return url
 
 
 def _connected(connection: Any, _: Any) -> None:

@@ -2,8 +2,9 @@
 
 `account(plan)` is the certificate of a whole run, `spent(plan, rounds)` that of a part of it, `require` refuses rounds
 that could break a goal, `dp_event(plan)` and `distribution(plan)` speak dp_accounting's language. `Filter` and
-`Odometer` add up releases whose costs are chosen as one goes. This package knows no plan and no learner: it asks
-whatever it is given. `audit` and `worst_case`, which run learners, live in `reticent.audit` and can be had here too.
+`Odometer` add up releases whose costs are chosen as one goes. `best_guess`, `posterior` and `group` say what a
+certificate means for a person. This package knows no plan and no learner: it asks whatever it is given. `audit` and
+`worst_case`, which run learners, live in `reticent.audit` and can be had here too.
 """
 
 from importlib import import_module
@@ -12,6 +13,7 @@ from typing import Any
 from reticent.privacy._account import Account, Curve, Shares, SystemAccount
 from reticent.privacy._adaptive import Cost, Filter, Odometer
 from reticent.privacy._filter import account, allowed, distribution, dp_event, require, rounds_within, spent
+from reticent.privacy._posterior import best_guess, group, posterior
 
 _OF_AUDIT = ("Audit", "audit", "worst_case")
 
@@ -35,8 +37,11 @@ __all__ = [
     "account",
     "allowed",
     "audit",
+    "best_guess",
     "distribution",
     "dp_event",
+    "group",
+    "posterior",
     "require",
     "rounds_within",
     "spent",

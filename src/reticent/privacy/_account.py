@@ -14,7 +14,7 @@ import numpy as np
 from reticent._core._check import Array, integer, positive, real
 from reticent.privacy._coins import NO_LOSS, Coin
 from reticent.privacy._compose import Bound, Composed, Renyi, Term
-from reticent.privacy._exposure import Exposure, bounds
+from reticent.privacy._exposure import Exposure, adaptive, bounds
 
 # Sums of the privacy losses are cut off at a chance of 1e-40, and added to delta: a delta near it has no meaning.
 LEAST_DELTA = 1e-30
@@ -178,6 +178,11 @@ class SystemAccount(Certificate):
     neighbors: str
     statements: tuple[Statement, ...]
 
+    @property
+    def failure(self) -> float:
+        """How far, in total variation, the machine's run may be from one that the statements hold for exactly."""
+        return max(bound.failure for _, bound in self.statements)
+
     @cached_property
     def _falls(self) -> list[Fall]:
         return [
@@ -256,6 +261,11 @@ class Account(Certificate):
     def draws(self) -> int:
         """The largest number of draws after a changed round."""
         return self.exposure.draws
+
+    @property
+    def failure(self) -> float:
+        """How far, in total variation, the machine's run may be from one with exact draws."""
+        return adaptive(self.exposure).failure
 
     @property
     def coins(self) -> int:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reticent._core._check import integer
-from reticent.privacy._account import check_delta, smallest
+from reticent._core._check import integer, positive
+from reticent.privacy._account import check_delta, lowest, smallest
 from reticent.privacy._adaptive import Cost, Filter, Sums, pure_moment
 from reticent.privacy._events import gaussian_events, losses_on_grid
 from reticent.privacy._losses import Losses, gdp_of_bounded_range, hockey_stick
@@ -29,6 +29,8 @@ NEIGHBORS = ("replace", "zero-out", "add-remove")
 _LEVELS = 64  # epsilons that are told apart in a composition; beyond, the next larger of as many counts
 _FINE = 3_000  # steps of the grid of losses for one standard deviation of the whole
 _STEPS = (1e-7, 1e-2)  # of the grid of losses, at least and at most
+_MANY = 10**15  # units that change at once, at most: more is as good as everything
+_MOST = 1e6  # of mu^2, rho and epsilon, that are composed: more promises nothing
 _ABOVE = 1 + 1e-14  # what is read off others is raised by more than its rounding
 _ORDERS = 1 + np.exp(np.arange(math.log(0.05), math.log(5e3), 0.1))
 
@@ -48,8 +50,8 @@ class Terms:
     `square` is the sum of mu^2 of the Gaussian parts, `rho` that of zCDP, `steps` are (epsilon, delta)-private parts
     with their counts, `events` are others, as canonical JSON with the neighbours that they are meant for.
 
-    >>> Terms.of_cost(Cost(mu=0.3)).plus(Terms.of_cost(Cost(epsilon=0.1))).times(2)
-    Terms(square=0.36, rho=0.0, steps={(0.2, 0.0): 1}, events={})
+    >>> Terms.of_cost(Cost(mu=0.5)).plus(Terms.of_cost(Cost(epsilon=0.1)))
+    Terms(square=0.25, rho=0.0, steps={(0.1, 0.0): 1}, events={})
     """
 
     square: float
@@ -74,6 +76,16 @@ class Terms:
         >>> Terms.of_event(SelfComposedDpEvent(GaussianDpEvent(2.0), 8), "add-remove").square
         2.0
         """
+        try:
+            return cls._of_event(event, neighbors)
+        except (ArithmeticError, AssertionError) as error:  # what dp_accounting makes of fields out of their range
+            raise ValueError(
+                f"{type(event).__name__} has fields that no release has, or that are too large: "
+                f"{type(error).__name__} {error}"
+            ) from error
+
+    @classmethod
+    def _of_event(cls, event: Any, neighbors: str) -> Terms:
         square, rho, steps, events = 0.0, 0.0, Counter[tuple[float, float]](), Counter[tuple[str, str]]()
         double = 2.0 if neighbors == "replace" else 1.0
         for one, count in _leaves(event, 1):
@@ -81,12 +93,14 @@ class Terms:
             if name == "GaussianDpEvent":
                 square += count * (double / _noise(one.noise_multiplier)) ** 2
             elif name == "ZCDpEvent" and one.xi == 0:
-                rho += count * one.rho  # a promise, not a noise: it is for these neighbours already
+                # A promise, not a noise: it is for these neighbours already.
+                rho += count * positive("rho of an event", one.rho, zero=True)
             elif name == "RandomizedResponseDpEvent" and neighbors != "add-remove":
-                chance = _noise(one.noise_parameter) / one.num_buckets
+                _check_response(one)
+                chance = one.noise_parameter / one.num_buckets
                 steps[math.log1p((1 - one.noise_parameter) / chance) * _ABOVE, 0.0] += count
             elif name in ("LaplaceDpEvent", "DiscreteLaplaceDpEvent") and double > 1:
-                # Replaced units: the same mechanism at twice the sensitivity.
+                # Replaced units: the same release at twice the sensitivity.
                 events[_written(_sharper(one)), "zero-out"] += count
             elif name == "NonPrivateDpEvent":
                 raise ValueError("NonPrivateDpEvent has no finite cost, and cannot be charged to any budget")
@@ -114,7 +128,7 @@ class Terms:
 
     def times(self, factor: int) -> Terms:
         """Return what the parts cost where so many units change at once: group privacy, part by part."""
-        k = integer("factor", factor, least=1)
+        k = min(integer("factor", factor, least=1), _MANY)
         if k == 1:
             return self
         steps = Counter[tuple[float, float]]()
@@ -127,10 +141,30 @@ class Terms:
                 )
             steps[k * exact, 0.0] += count
         for (epsilon, delta), count in self.steps.items():
-            # delta (1 + e^epsilon + ... + e^((k-1) epsilon)); a delta above 1 says nothing.
-            group = math.fsum(math.exp(min(i * epsilon, 700.0)) for i in range(k)) if delta else 0.0
-            steps[k * epsilon, min(1.0, delta * group)] += count
-        return Terms(self.square * k**2, self.rho * k**2, dict(steps), {})
+            steps[k * epsilon * _ABOVE, min(1.0, delta * _group(epsilon, k) * _ABOVE)] += count
+        return Terms(self.square * k**2 * _ABOVE, self.rho * k**2 * _ABOVE, dict(steps), {})
+
+    def nearly(self, failure: float) -> Terms:
+        """Return what a run costs that is within `failure`, in total variation, of one of these Gaussian parts.
+
+        It adds to delta what the two curves differ by at the best place (docs/theory, Q14d).
+
+        >>> near = Terms(0.04, 0.0, {}, {}).nearly(1e-12)
+        >>> near.square, [f"{delta:.1g}" for _, delta in near.steps]
+        (0.04, ['6e-12'])
+        """
+        if not failure:
+            return self
+        if self.rho or self.steps or self.events:
+            raise ValueError("a run that is only nearly what was proved is charged where its parts are Gaussian alone")
+        mu = math.sqrt(self.square) * _ABOVE
+
+        def beyond(epsilon: float) -> float:
+            return float(hockey_stick(mu, epsilon))
+
+        place = lowest(beyond, failure)
+        delta = (beyond(place) + (1 + math.exp(place)) * failure) / (1 - beyond(0.0)) * (1 + 1e-9)
+        return self.plus(Terms.of_cost(Cost(delta=min(delta, 1.0))))
 
     def price(self, budget: Filter, spare: float) -> Sums:
         """Return what all parts add to the sums of a filter.
@@ -230,8 +264,9 @@ class Terms:
 def compose(terms: Terms, delta: float) -> Total:
     """Return what releases fixed in advance cost together at `delta`, as tight as accountants have it.
 
-    Privacy losses are composed on a grid, never understated; zCDP, and events that dp_accounting knows by their Renyi
-    divergence only, make all of it a composition of Renyi divergences.
+    Privacy losses are composed on a grid, never understated; zCDP, events that dp_accounting knows by their Renyi
+    divergence only, and more than 64 different events that are not pure make all of it a composition of Renyi
+    divergences.
 
     >>> hundred = Terms(0.0, 0.0, {(0.1, 0.0): 100}, {})
     >>> round(compose(hundred, 1e-6).epsilon, 2), compose(hundred, 1e-6).compositions
@@ -242,15 +277,33 @@ def compose(terms: Terms, delta: float) -> Total:
     rest = (goal - missing) / (1 - missing)
     if rest <= 0:
         return Total(math.inf, "none: the deltas of the parts are more", 0)
+    if max(terms.square, terms.rho, *(epsilon for epsilon, _ in terms.steps), 0.0) > _MOST:
+        only_steps = not (terms.square or terms.rho or terms.events)
+        sure = math.fsum(e * n for (e, _), n in terms.steps.items()) if only_steps else math.inf
+        return Total(sure, "none: a part is too large to be composed", 0)
     if not (terms.rho or terms.steps or terms.events):  # one normal law against another: no grid is needed
         mu = math.sqrt(terms.square)
         return Total(smallest(lambda e: float(hockey_stick(mu, e)), goal), "gaussian", 0)
+    if len(terms.events) > _LEVELS:
+        terms = _without_pure_events(terms)
     steps = _levels(terms.steps)
-    found = None if terms.rho else _by_losses(terms, steps, rest)
+    found = None if terms.rho or len(terms.events) > _LEVELS else _by_losses(terms, steps, rest)
     epsilon, method, count = found or (_by_renyi(terms, steps, rest), "renyi", 0)
     if not (terms.square or terms.rho or terms.events):
         epsilon = min(epsilon, math.fsum(e * n for (e, _), n in terms.steps.items()))
     return Total(epsilon, method, count)
+
+
+def _without_pure_events(terms: Terms) -> Terms:
+    """Return the terms with events that are pure as steps of their epsilon, which reveal at least as much."""
+    steps, rest = Counter(terms.steps), dict[tuple[str, str], int]()
+    for key, count in terms.events.items():
+        exact = _pure(event_from_plain(json.loads(key[0])))
+        if exact is None:
+            rest[key] = count
+        else:
+            steps[exact, 0.0] += count
+    return Terms(terms.square, terms.rho, dict(steps), rest)
 
 
 def _levels(steps: dict[tuple[float, float], int]) -> dict[float, int]:
@@ -318,6 +371,17 @@ def _by_renyi(terms: Terms, steps: dict[float, int], delta: float) -> float:
     return smallest(lambda e: float(np.exp(np.minimum((moments - t * e + constant).min(), 0.0))), delta)
 
 
+def _group(epsilon: float, k: int) -> float:
+    """Return 1 + e^epsilon + ... + e^((k-1) epsilon), by which the delta of one grows for so many; at most 1e300.
+
+    >>> round(_group(0.1, 3), 12) == round(1 + math.exp(0.1) + math.exp(0.2), 12), _group(0.0, 4), _group(5.0, 10**6)
+    (True, 4.0, 1e+300)
+    """
+    if epsilon == 0 or k * epsilon < 1e-9:  # then each of them is below 1 + 2e-9
+        return k * (1 + 2 * k * epsilon)
+    return 1e300 if k * epsilon > 690 else math.expm1(k * epsilon) / math.expm1(epsilon)
+
+
 # Events of dp_accounting, one by one.
 
 
@@ -341,6 +405,14 @@ def _noise(value: float) -> float:
     if not value > 0:
         raise ValueError(f"noise of an event must be greater than 0 for it to be private, got {value!r}")
     return float(value)
+
+
+def _check_response(event: Any) -> None:
+    if not 0 < event.noise_parameter <= 1 or event.num_buckets < 2:
+        raise ValueError(
+            "randomised response needs a noise_parameter above 0 and at most 1, and at least 2 buckets, got "
+            f"{event.noise_parameter!r} and {event.num_buckets!r}"
+        )
 
 
 def _sharper(event: Any) -> Any:

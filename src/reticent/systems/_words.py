@@ -6,6 +6,10 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
+from reticent.privacy._meaning import beliefs_in_words, groups_in_words, guessed, meaning
+from reticent.privacy._posterior import ACCOUNTANT as ACCOUNTANT
+from reticent.privacy._posterior import best_guess
+
 if TYPE_CHECKING:
     from reticent.systems._plan import BasePlan
 
@@ -13,8 +17,6 @@ if TYPE_CHECKING:
 _LABEL = 20
 _WIDTH = 100
 _OFTEN = "How often the decision changes"
-ACCOUNTANT = "by the accountant"
-"""Who certifies what is not claimed by hand or by a published theorem."""
 
 
 def labelled(rows: list[tuple[str, str]]) -> str:
@@ -53,7 +55,8 @@ def claim_rows(plan: BasePlan, more: str) -> list[tuple[str, str]]:
     """Return what is claimed of privacy, with `more` said of it, or that nothing is."""
     if plan.epsilon is None or plan.delta is None:
         return [("privacy", "none: this plan makes no privacy claim")]
-    return [("privacy", f"epsilon {number(plan.epsilon)}, delta {number(plan.delta)}{more}")]
+    claim = f"epsilon {number(plan.epsilon)}, delta {number(plan.delta)}{more}"
+    return [("privacy", claim), ("attacker", guessed(plan))]
 
 
 def texts_of(plan: BasePlan, names: list[str]) -> list[tuple[str, str]]:
@@ -128,28 +131,42 @@ def _people(plan: BasePlan) -> list[tuple[str, str]]:
     if plan.epsilon is None or plan.delta is None:
         return []
     e, delta = plan.epsilon, plan.delta
-    right = (1 + delta / math.exp(e)) / (1 + math.exp(-e))
-    sharper = _sharper(plan, right) if plan.certified_by == ACCOUNTANT else ""
+    right = best_guess((e, delta))
+    found = meaning(plan, delta)
+    sharper = f" (at most {found.right:.4f} by the accountant's whole curve)" if found.right < right - 5e-5 else ""
+    replaced = plan.neighbors == "replace"
     known = (
         "every other round and both things that this round can have been, hold them for equally likely"
-        if plan.neighbors == "replace"
+        if replaced
         else "every other round and what this round holds if it was not left out, hold either for equally likely"
     )
+    length = "any number of rounds" if plan.horizon is None else f"all {plan.horizon:,} rounds together"
+    change = "replaced by another" if replaced else "there or as good as empty"
     return [
+        (
+            "Who is protected, and for how long",
+            f"Whoever is behind one round, which may be {change}, against everybody who sees all decisions of "
+            f"{length}, now or later, whatever else they know. A second run on the same rounds comes on top; a "
+            "ledger (rt.Ledger) adds up.",
+        ),
         (
             "What that means for the person of one round",
             f"Let somebody know {known}, and guess after seeing all decisions: the guess is right with a chance of at "
-            f"most {right:.4f}, where a coin would have 0.5{sharper}. A person with k rounds is protected k times "
-            f"less: epsilon {2 * e:g} for two rounds, with a delta of {delta * (1 + math.exp(e)):.3g}.",
-        )
+            f"most {right:.4f}, where a coin would have 0.5{sharper}. What they believe of this round may rise, "
+            f"{beliefs_in_words(found)} (rt.privacy.posterior has other numbers).",
+        ),
+        (
+            "Several rounds of one person",
+            f"A person with k rounds is protected k times less, or worse: {groups_in_words(found, 'rounds')} "
+            "(rt.privacy.group).",
+        ),
+        (
+            "What is not covered",
+            "Rounds that are put in or left out, so that later ones move (only their content may differ, unless the "
+            "plan says more); what was known, or can be learned from everybody else's rounds; and all that is shown "
+            "beside decisions: see the list below.",
+        ),
     ]
-
-
-def _sharper(plan: BasePlan, right: float) -> str:
-    if plan.horizon is None:
-        return ""  # every epoch has a curve of its own
-    found = (1 + plan.account().delta(0.0)) / 2
-    return f" (at most {found:.4f} by the accountant's whole curve)" if found < right else ""
 
 
 def _regret(plan: BasePlan) -> tuple[str, str]:

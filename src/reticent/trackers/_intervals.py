@@ -66,6 +66,7 @@ class IntervalsPlan(WindowPlan):
         found = dict(super().rows()) | {"quality": "expected misses at most miss_bound(rounds), whatever rows come"}
         if self.learn == "openly":
             found["privacy"] = "none: the model learns openly, and carries each row into all later scores"
+            del found["attacker"]
         elif self.learn:
             found["privacy"] += ", given the model's releases: its own epsilon comes on top"
         return list(found.items())

@@ -19,6 +19,7 @@ from reticent._core._check import Array, integer, positive, real
 from reticent._core._random import Seed, generator
 from reticent._core._tags import saved
 from reticent.domains import Interval
+from reticent.privacy._meaning import beliefs_in_words, groups_in_words, guessed, meaning
 from reticent.privacy._pure import PureAccount, pure_event
 from reticent.systems._checks import check_neighbors, check_scale
 from reticent.systems._words import labelled
@@ -115,6 +116,7 @@ class WindowPlan:
             ("window", f"{self.window:,} values, each in one release"),
             ("horizon", "none: any number of rounds"),
             ("privacy", f"epsilon {self.epsilon:g}, delta 0, for streams in which one value {changed}"),
+            ("attacker", guessed((self.epsilon, 0.0))),
             ("exact", "what is released is a whole number with exactly the stated law (docs/theory, R11)"),
             ("quality", "no certificate: what is published follows the releases by a heuristic"),
             ("remark", "windows are counted in rounds: a round put in or left out moves all later ones, uncovered"),
@@ -122,11 +124,14 @@ class WindowPlan:
 
     def explain(self) -> str:
         """Say in plain words what is promised."""
+        found = meaning((self.epsilon, 0.0), 0.0)
         return (
             "Whoever sees everything that is published learns little about any one value: pure epsilon "
             f"{self.epsilon:g} (delta 0), for any number of values. The values of {self.window:,} rounds are released "
-            "together, once; all else is computed from releases. A person with k values is protected k times less. "
-            "Errors, timing and the saved state are not covered."
+            "together, once; all else is computed from releases. What somebody who knows all other values believes "
+            f"of one may rise, {beliefs_in_words(found)}. A person with k values is protected k times less: "
+            f"{groups_in_words(found, 'values')}. Values that are put in or left out, so that later ones move, errors, "
+            "timing and the saved state are not covered."
         )
 
     def __str__(self) -> str:

@@ -24,7 +24,6 @@ from reticent.lab.report._words import (
     NEIGHBOURS,
     Defeat,
     defeats,
-    guess,
     in_short,
     is_ours,
     named,
@@ -34,6 +33,7 @@ from reticent.lab.report._words import (
     plus_minus,
     promise,
 )
+from reticent.privacy._meaning import beliefs_in_words, groups_in_words, meaning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,8 +53,8 @@ def inline(figure: Figure, name: str, title: str, words: str) -> Html:
     body = re.sub(r" font-family: [^;\"]*;", "", body)
     body = re.sub(r'\bid="', f'id="{name}-', body)
     body = re.sub(r'(url\(|href=")#', rf"\1#{name}-", body)
-    for colour, meaning in _COLOURS.items():
-        body = body.replace(colour, meaning)
+    for colour, themed in _COLOURS.items():
+        body = body.replace(colour, themed)
     head = (
         f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 {size[1]} {size[2]}" role="img" '
         f'aria-labelledby="{name}-title {name}-words" style="{_widths(float(size[1]))}">'
@@ -384,6 +384,7 @@ def _private(found: Sequence[Group]) -> Html:
         terms.setdefault(key, []).append(group.system)
     parts = []
     for (epsilon, delta, neighbors, adversary), who in terms.items():
+        told = meaning((epsilon, delta), delta)
         parts += [
             tag("h3", f"Epsilon {number(epsilon)}, delta {number(delta)}"),
             facts(
@@ -395,11 +396,14 @@ def _private(found: Sequence[Group]) -> Html:
                         "what it means",
                         "Somebody who knows all other rounds, and two equally likely versions of one round, guesses "
                         f"the right one after seeing every decision with a chance of at most "
-                        f"{guess(epsilon, delta):.3f}; without looking it would be 0.5.",
+                        f"{told.right:.3f}; without looking it would be 0.5. What they believe of it may rise, "
+                        f"{beliefs_in_words(told)}. The whole curve of a plan says more: see its own words.",
                     ),
+                    ("a person with several rounds", f"is protected less: {groups_in_words(told, 'rounds')}"),
                     (
                         "what it does not cover",
-                        "a person with several rounds (protected less), and everything in this report but decisions",
+                        "rounds put in or left out, so that later ones move; what everybody else's rounds tell; and "
+                        "everything in this report but decisions",
                     ),
                 ]
             ),

@@ -198,12 +198,3 @@ def paragraphs(text: str) -> Html:
         if points:
             found.append(listed(" ".join(point.split()) for point in points))
     return join(found)
-
-
-def guess(epsilon: float, delta: float) -> float:
-    """Return the best chance to tell two equally likely neighbours apart after seeing all decisions.
-
-    >>> round(guess(0.0, 0.0), 3), round(guess(1.0, 1e-6), 3)
-    (0.5, 0.731)
-    """
-    return (1.0 + delta * math.exp(-epsilon)) / (1.0 + math.exp(-epsilon))
