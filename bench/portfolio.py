@@ -348,8 +348,8 @@ def report(results: dict[str, Any]) -> str:
 
 def draw(results: dict[str, Any], path: Path) -> None:
     """Draw final wealth against days with a trade, one panel for each level of costs."""
+    from reticent._core._look import blank, legend, logarithmic, look, numbered
     from reticent._core._names import INK
-    from reticent.lab.pictures._style import blank, legend, logarithmic, look, numbered
 
     cells, plain = results["all"]["learners"], results["all"]["references"]
     with look():

@@ -80,7 +80,7 @@ def study_of(contest: Contest) -> Study:
 
 def picture(studies: Sequence[Study]) -> Figure:
     """Draw decisions and mean losses over time, a column for each study; one seed of each system."""
-    from reticent.lab.pictures._style import blank, legend, look
+    from reticent._core._look import blank, legend, look
 
     with look():
         figure, axes = blank(2, len(studies), width=4.6 * len(studies), height=6.4, sharex="col")
@@ -91,7 +91,8 @@ def picture(studies: Sequence[Study]) -> Figure:
 
 
 def _column(column: Sequence[Axes], study: Study) -> None:
-    from reticent.lab.pictures._style import MUTED, counts, styles
+    from reticent._core._look import counts, styles
+    from reticent._core._names import MUTED
 
     assert study.best is not None
     top, bottom = column

@@ -17,9 +17,9 @@ pytest.importorskip("matplotlib")
 from example import small_study
 from matplotlib.figure import Figure
 
+from reticent._core._look import MARKERS, blank, look, numbered, styles
 from reticent.lab import Study, pictures
 from reticent.lab.pictures._groups import groups, settings
-from reticent.lab.pictures._style import MARKERS, blank, look, numbered, styles
 
 ROWS = [
     {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reticent._core._names import INK
+from reticent._core._look import blank, legend, logarithmic, look, number, styles, tick
+from reticent._core._names import GRID, INK, PALETTE
 from reticent._core._names import label as short
-from reticent.lab.pictures._style import GRID, PALETTE, blank, legend, logarithmic, look, number, styles, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent._core._look import Style, blank, counts, legend, logarithmic, look, number, styles
+from reticent._core._names import MUTED
 from reticent.lab._study import Best, Study
 from reticent.lab.pictures._groups import Group, Setting, epsilons, groups, settings, some
-from reticent.lab.pictures._style import MUTED, Style, blank, counts, legend, logarithmic, look, number, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from reticent._core._look import Style, blank, counts, legend, logarithmic, look, number, styles
+from reticent._core._names import MUTED
 from reticent.lab._study import Study
 from reticent.lab.pictures._groups import Group, Spread, epsilons, some
-from reticent.lab.pictures._style import MUTED, Style, blank, counts, legend, logarithmic, look, number, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,15 +9,17 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING
 
-from reticent._core._names import INK
+from reticent._core._html import Html, join, tag
+from reticent._core._look import number
+from reticent._core._names import GRID, INK, MUTED
 from reticent.lab import pictures
 from reticent.lab._environment import in_words
 from reticent.lab._study import Best, Study
+from reticent.lab.pictures._files import as_svg
 from reticent.lab.pictures._groups import Group, Setting, Spread, epsilons, groups, settings
 from reticent.lab.pictures._path import chooses
-from reticent.lab.pictures._style import GRID, MUTED, as_svg, number
 from reticent.lab.report._chart import chart
-from reticent.lab.report._html import Html, facts, join, listed, scrolled, section, tag
+from reticent.lab.report._html import facts, listed, scrolled, section
 from reticent.lab.report._words import (
     ADVERSARY,
     FAR,

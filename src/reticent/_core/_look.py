@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import os
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reticent._core._errors import need
-from reticent._core._names import INK, NAMES
-from reticent.lab._kept import about
+from reticent._core._names import GRID, INK, LOOKS, MUTED, PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MUTED, GRID = "#575f68", "#d9dee3"  # side remarks, grid lines
-# Okabe and Ito's palette without its yellow, which is lost on white; ink takes the place of black.
-PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", INK, "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "X", "P", "<", ">", "*", "p", "h")
 DASHES: tuple[tuple[float, ...], ...] = (
     (),
@@ -100,16 +93,17 @@ def _shifted(choices: tuple[Any, ...], one: Any, times: int) -> Any:
 
 
 def styles(systems: Iterable[str]) -> dict[str, Style]:
-    """Return a style per system, no two alike: the common ones always have their own colour.
+    """Return a style per system, no two alike: a system of the registry has the same one in every picture.
 
     >>> found = styles(["something new", "P-COMW"])
     >>> found["P-COMW"].colour, found["something new"].colour != found["P-COMW"].colour
     ('#D55E00', True)
     """
     names = list(dict.fromkeys(systems))
-    fixed = {name: NAMES[name].colour for name in names if name in NAMES}
-    numbers = {name: PALETTE.index(colour) for name, colour in fixed.items() if colour is not None}
-    free = iter([*(k for k in range(len(PALETTE)) if k not in numbers.values()), *range(len(PALETTE), 10_000)])
+    numbers = {name: LOOKS[name] for name in names if name in LOOKS}
+    seen = {number % len(PALETTE) for number in numbers.values()}
+    own = {*LOOKS.values()}
+    free = iter([*(k for k in range(len(PALETTE)) if k not in seen), *(k for k in range(10_000) if k not in own)])
     numbers |= {name: next(free) for name in names if name not in numbers}
     return {name: numbered(number) for name, number in numbers.items()}
 
@@ -202,42 +196,3 @@ def tick(value: float) -> str:
         if abs(value) >= size * (10 if letter == "k" else 1):
             return f"{value / size:.4g}{letter}"
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Write a figure as PNG and as SVG beside each other, and return both paths; equal figures give equal files.
-
-    >>> import tempfile
-    >>> from reticent.lab.pictures import wealth
-    >>> picture = wealth({"buy and hold": ([1, 2, 3], [1.0, 1.1, 1.2])})
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     [one.name for one in save(picture, Path(place) / "wealth")]
-    ['wealth.png', 'wealth.svg']
-    """
-    png, svg = png_and_svg(path)
-    png.parent.mkdir(parents=True, exist_ok=True)
-    with look(), about(png):
-        figure.savefig(png, format="png", dpi=160, metadata={"Software": None}, facecolor="white")
-    with about(svg):
-        svg.write_text(as_svg(figure, facecolor="white"), encoding="utf-8")
-    return png, svg
-
-
-def png_and_svg(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Return the two files of a picture, whichever of them is named.
-
-    >>> [str(one) for one in png_and_svg("study.svg")]
-    ['study.png', 'study.svg']
-    """
-    target = Path(path)
-    if target.suffix.lower() in (".png", ".svg"):
-        target = target.with_suffix("")
-    return target.with_name(f"{target.name}.png"), target.with_name(f"{target.name}.svg")
-
-
-def as_svg(figure: Figure, facecolor: str = "none") -> str:
-    """Return a figure as the text of an SVG; without a face colour it takes the colour of the page."""
-    page = io.StringIO()
-    with look():
-        figure.savefig(page, format="svg", metadata={"Date": None, "Creator": None}, facecolor=facecolor)
-    return page.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")  # Verdana is as wide
