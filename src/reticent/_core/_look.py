@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +61,8 @@ _LOOK = {
     "errorbar.capsize": 2,
 }
 WIDTH = 5.6  # inches: the text column of a page
+NARROW = 3.5  # inches: a phone, where the text of a picture is then as large as that around it
+_ON_A_PHONE = ContextVar("on a phone", default=False)
 _HANDLE, _LETTER, _ROW = 0.62, 0.073, 0.17  # inches of a legend that a handle, a letter and a row take
 
 
@@ -141,10 +145,26 @@ def look() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def narrow() -> Iterator[None]:
+    """Make figures inside for a phone: no wider than `NARROW`, with panels below each other."""
+    before = _ON_A_PHONE.set(True)
+    try:
+        yield
+    finally:
+        _ON_A_PHONE.reset(before)
+
+
+def across(most: int) -> int:
+    """Return how many panels may stand beside each other, where a page has room for `most`."""
+    return 1 if _ON_A_PHONE.get() else most
+
+
 def blank(
     rows: int = 1, columns: int = 1, *, height: float = 3.3, width: float = WIDTH, **more: Any
 ) -> tuple[Figure, Any]:
     """Return a figure that belongs to no window, and its axes as an array."""
+    width = min(width, NARROW) if _ON_A_PHONE.get() else width
     figure: Figure = need("matplotlib.figure", "lab").Figure(figsize=(width, height))
     need("matplotlib.backends.backend_agg", "lab").FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False, **more)
@@ -172,18 +192,34 @@ def counts(axis: Any) -> None:
     axis.set_major_formatter(lambda value, _: tick(value))
 
 
-def logarithmic(axis: Any) -> None:
-    """Make an x or y axis logarithmic, with enough plain numbers on it."""
+def logarithmic(axis: Any, around: float | None = None) -> None:
+    """Make an x or y axis logarithmic, with enough plain numbers on it; linear from -`around` to it, if that is given.
+
+    So what is measured around 0 and what is certified far above it can be seen on one axis.
+    """
     ticker = need("matplotlib.ticker", "lab")
     low, high = axis.get_data_interval()
     change = getattr(axis.axes, f"set_{axis.axis_name}scale")
-    if low <= 0:  # such as no change at all: linear up to 1
+    if around is not None:
+        edge = _rounded_up(around)
+        change("symlog", linthresh=edge, linscale=1.5)
+        far = [10.0**k for k in range(math.floor(math.log10(edge)) + 1, math.ceil(math.log10(max(high, edge))) + 1)]
+        below = [-edge] if low < -edge / 4 else []
+        axis.set_major_locator(ticker.FixedLocator([*below, 0.0, edge, *(x for x in far if x > 3 * edge)]))
+        axis.set_minor_locator(ticker.NullLocator())
+    elif low <= 0:  # such as no change at all: linear up to 1
         change("symlog", linthresh=1.0)
     else:
         change("log")
         axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
     axis.set_minor_formatter(ticker.NullFormatter())
     counts(axis)
+
+
+def _rounded_up(value: float) -> float:
+    """Return the next of 1, 2, 5, 10, 20, 50, ..."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(power * step for step in (1, 2, 5, 10) if power * step >= value * (1 - 1e-12))
 
 
 def tick(value: float) -> str:

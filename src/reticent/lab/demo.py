@@ -166,7 +166,7 @@ def _costs(axis: Axes, study: Study) -> None:
         axis.plot([value], [place], linestyle="", **dots)
         aside, side = (8, "left") if value < middle else (-8, "right")
         words = f"{words}: {value:.4f}"
-        where = {"xytext": (aside, 0), "textcoords": "offset points", "va": "center", "ha": side}
+        where: dict[str, Any] = {"xytext": (aside, 0), "textcoords": "offset points", "va": "center", "ha": side}
         ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # the line of the best one passes behind
         axis.annotate(words, (value, place), **where, fontsize=8, bbox=ground)
     axis.axvline(best.value / T, color=INK, linewidth=1, dashes=(4, 2), zorder=0)
