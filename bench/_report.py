@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from reticent.lab._environment import facts
 from reticent.lab._environment import in_words as facts_markdown
 
 __all__ = [
+    "PICTURES",
+    "drawing",
     "facts",
     "facts_markdown",
     "figure",
@@ -56,6 +59,29 @@ def write(out: Path, markdown: str, data: dict[str, Any]) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(markdown.rstrip() + "\n")
     out.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n")
+
+
+PICTURES = Path(__file__).resolve().parent.parent / "docs" / "img"
+"""Where the pictures of the guides are."""
+_PHONE = 4.6  # inches: panels below each other, so that text is still read where a page is as wide as a hand
+
+
+@contextmanager
+def drawing(path: Path, panels: int, height: float = 2.5, *, named: bool = True) -> Iterator[list[Any]]:
+    """Yield the axes of a picture for the guides, with the look of all others; write it at the end.
+
+    One legend below names everything, unless the panels have their own.
+    """
+    from reticent._core._look import blank, legend, look
+
+    with look():
+        picture, axes = blank(panels, width=_PHONE, height=height * panels)
+        found = [row[0] for row in axes]
+        yield found
+        if named:
+            legend(picture, found)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture.savefig(path, format="png", dpi=160, metadata={"Software": None}, facecolor="white")
 
 
 def peak_memory() -> int:

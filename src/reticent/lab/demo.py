@@ -82,32 +82,32 @@ def study_of(contest: Contest) -> Study:
     )
 
 
-def picture(studies: Sequence[Study]) -> Figure:
+def picture(studies: Sequence[Study], shown: Sequence[str] = ORDER) -> Figure:
     """Draw a column for each study: where decisions went, one system a panel, and what they cost beside baselines.
 
-    Decisions are those of one seed, zoomed to where they were most of the time; costs are means over all of them.
+    Decisions of the systems `shown` are those of one seed, zoomed to where they were most of the time; costs are of
+    all systems, and means over all seeds.
     """
     from reticent._core._look import blank, legend, look
 
     with look():
-        count = len({run.system for run in studies[0].runs})
+        count = len(shown)
         size = {"width": 4.6 * len(studies), "height": 1.45 * count + 2.3}
         figure, axes = blank(count + 1, len(studies), height_ratios=[1.0] * count + [1.55], **size)
         for column, study in zip(axes.T, studies, strict=True):
-            _decisions(column[:-1], study)
+            _decisions(column[:-1], study, shown)
             _costs(column[-1], study)
         legend(figure, axes[:-1].flat)
     return figure
 
 
-def _decisions(column: Sequence[Axes], study: Study) -> None:
+def _decisions(column: Sequence[Axes], study: Study, ordered: Sequence[str]) -> None:
     """Draw the decisions of each system in a panel of its own, all on one scale."""
     from reticent._core._look import counts, styles
 
     assert study.best is not None
     place = SHOWN[study.stream["name"].partition(":")[0]]
     first = {run.system: run for run in reversed(study.runs)}
-    ordered = [system for system in ORDER if system in first]
     drawn, best = styles(ordered), study.best.point[place]
     low, high = _zoom([_path(first[system], place) for system in ordered], best)
     for axis, system in zip(column, ordered, strict=True):
