@@ -150,7 +150,7 @@ def _promised(style: Any) -> dict[str, Any]:
 
 
 def redraw() -> None:
-    """Draw the pictures again from the numbers that are kept; two runs give the paths of the first."""
+    """Draw the pictures again from the numbers that are kept; two runs give the paths of the quantile."""
     kept = json.loads((Path(__file__).parent / "results" / "guides.json").read_text())
     _draw_scorer(kept["scorer"]["rows"], kept["scorer"]["best"], kept["scorer"]["constant"])
     stream = streams.get(f"latency:rounds={kept['quantile']['rounds']},level=0.95")
@@ -161,6 +161,19 @@ def redraw() -> None:
         for name in ("P-COMW", "DP-FTRL")
     }
     _draw_quantile(rows, paths, float(rows[0]["true"]))
+
+
+def redraw_landscapes() -> None:
+    """Draw the maps of the best certificates again, for a phone, from the numbers of `reticent tables`."""
+    from reticent._core._look import look, narrow
+    from reticent.lab import pictures
+
+    found = json.loads((Path(__file__).parent / "results" / "tables.json").read_text())["landscape"]
+    for kind in ("convex", "smooth"):
+        with narrow(), look():
+            drawn = pictures.landscape(found[kind])
+            path = PICTURES / f"landscape-{kind}.png"
+            drawn.savefig(path, format="png", dpi=200, metadata={"Software": None}, facecolor="white")
 
 
 # A scorer
@@ -321,6 +334,7 @@ def main() -> None:
     parser.add_argument("--redraw", action="store_true", help="only draw the pictures again, from the numbers kept")
     args = parser.parse_args()
     if args.redraw:
+        redraw_landscapes()
         redraw()
         return
     run_sections(args, SECTIONS, ["reticent", "numpy", "numba", "statsmodels"], report)

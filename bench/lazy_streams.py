@@ -222,11 +222,11 @@ def draw(rows: list[dict[str, Any]]) -> None:
     looks |= {COOL: Style(PALETTE[5], "P", ()), BLOCKED: Style(INK, "v", ()), PCOMW: drawn[PCOMW_LAZY]}
     with drawing(PICTURES / "budget.png", 2, height=2.9) as (top, bottom):
         days = np.arange(values.size) / 288
-        top.plot(days, values, ".", color=MUTED, markersize=1, alpha=0.5)
+        top.plot(days, values, ".", color=MUTED, markersize=1, alpha=0.3)
         top.plot([], [], ".", color=MUTED, label="calls in five minutes")
         edges = np.append(trace.starts, values.size) / 288
         words = f"target for nine in ten, {trace.switches} changes (cap 50)"
-        top.stairs(trace.points[:, 0], edges, baseline=None, color=looks[OURS].colour, linewidth=1.5)
+        top.stairs(trace.points[:, 0], edges, baseline=None, color=looks[OURS].colour, linewidth=1.8, zorder=3)
         top.plot([], [], color=looks[OURS].colour, label=words)
         top.set(xlabel="day", xlim=(0, 35), ylim=(0, 200), title="Five weeks of calls, fifty changes")
         for name, style in looks.items():

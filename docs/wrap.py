@@ -1,7 +1,7 @@
 """Wrap the Python code of the pages at 90 columns, so that a block is read without scrolling: python docs/wrap.py.
 
-A remark beside a line that is too long goes above it, or below it where it says what is printed; a statement that is
-still too long is laid out by ruff. What a block does stays the same: its syntax tree is compared.
+A remark beside a line that is too long moves nearer, or above it; a statement that is still too long is laid out by
+ruff. What a block does stays the same: its syntax tree is compared.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ def wrapped(code: str) -> str:
     """Return a block of code with no line longer than 90 letters, if there is a way.
 
     >>> print(wrapped("print(1)" + 40 * " " + "# " + 50 * "o"))
+    print(1)  # oooooooooooooooooooooooooooooooooooooooooooooooooo
+    >>> print(wrapped("print(1)" + "  # " + 10 * "eight of " + "these"))
+    # eight of eight of eight of eight of eight of eight of eight of eight of eight of eight
+    # of these
     print(1)
-    # oooooooooooooooooooooooooooooooooooooooooooooooooo
     """
     if all(len(line) <= COLUMNS for line in code.splitlines()):
         return code
@@ -42,7 +45,6 @@ def _moved(code: str) -> str:
         for token in tokenize.generate_tokens(io.StringIO(code).readline)
         if token.type == tokenize.COMMENT
     }
-    inner = _inside(code)
     out: list[str] = []
     for number, line in enumerate(lines, 1):
         remark = remarks.get(number)
@@ -51,33 +53,24 @@ def _moved(code: str) -> str:
             continue
         rest = line[: remark.start[1]].rstrip()
         indent = " " * (len(line) - len(line.lstrip()))
+        if rest and len(rest) + 2 + len(remark.string) <= COLUMNS:
+            out.append(f"{rest}  {remark.string}")
+            continue
         words = textwrap.wrap(remark.string.lstrip("# "), COLUMNS - len(indent) - 2, break_on_hyphens=False)
         said = [f"{indent}# {part}" for part in words]
-        if not rest:
-            out += said
-        elif rest.lstrip().startswith(("print(", "assert ")) and number not in inner:
-            out += [rest, *said]
-        else:
-            out += [*said, rest]
+        out += [*said, rest] if rest else said
     return "\n".join(out)
-
-
-def _inside(code: str) -> set[int]:
-    """Return the lines after which a statement goes on, where nothing can stand between."""
-    found: set[int] = set()
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
-            found |= {*range(node.lineno, node.end_lineno or node.lineno)}
-    return found
 
 
 def _laid_out(code: str) -> str:
     """Lay out statements that are still too long."""
-    for _ in range(100):
+    by_hand: set[str] = set()
+    while True:
         lines = code.split("\n")
-        long = next((k for k, line in enumerate(lines, 1) if len(line) > COLUMNS), None)
+        long = next((k for k, line in enumerate(lines, 1) if len(line) > COLUMNS and line not in by_hand), None)
         if long is None:
             return code
+        by_hand.add(lines[long - 1])  # unless there is a way below
         nodes = [
             node
             for node in ast.walk(ast.parse(code))
@@ -85,7 +78,7 @@ def _laid_out(code: str) -> str:
         ]
         node = max(nodes, key=lambda one: one.lineno, default=None)
         if node is None or hasattr(node, "body"):
-            return code  # a text, or the head of a function: by hand
+            continue  # the head of a function
         first, last = node.lineno - 1, node.end_lineno or node.lineno
         text = "\n".join(lines[first:last])
         indent = " " * node.col_offset
@@ -93,10 +86,7 @@ def _laid_out(code: str) -> str:
         command += ["--line-length", str(COLUMNS - len(indent))]
         made = subprocess.run(command, input=textwrap.dedent(text), capture_output=True, text=True, check=True).stdout
         new = textwrap.indent(made.rstrip("\n"), indent)
-        if new == text:
-            return code
         code = "\n".join([*lines[:first], new, *lines[last:]])
-    return code
 
 
 def page(text: str) -> str:
