@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from reticent._core._progress import bar
 from reticent.lab._environment import facts
 from reticent.lab._environment import in_words as facts_markdown
 
@@ -123,10 +124,13 @@ def run_sections(
     if args.only and kept.exists():
         old = json.loads(kept.read_text())
         results = old if old["quick"] == args.quick else results
-    begin = time.perf_counter()
-    for name in args.only or sections:
-        say(f"{name} ({time.perf_counter() - begin:.0f} s so far)")
-        results[name] = sections[name][0](args.quick)
-        results.setdefault("runs", {})[name] = facts()["date"]
-        write(args.out, report(results), results)
+    begin, names = time.perf_counter(), list(args.only or sections)
+    with bar(len(names), "sections") as update:
+        for place, name in enumerate(names, 1):
+            say(f"{name} ({place} of {len(names)}, {time.perf_counter() - begin:.0f} s so far)")
+            update(description=name)
+            results[name] = sections[name][0](args.quick)
+            results.setdefault("runs", {})[name] = facts()["date"]
+            write(args.out, report(results), results)
+            update(advance=1)
     say(f"wrote {args.out.name} in {time.perf_counter() - begin:.0f} s")
