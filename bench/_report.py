@@ -6,14 +6,18 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from reticent._core._progress import bar
 from reticent.lab._environment import facts
 from reticent.lab._environment import in_words as facts_markdown
 
 __all__ = [
+    "PICTURES",
+    "drawing",
     "facts",
     "facts_markdown",
     "figure",
@@ -58,6 +62,29 @@ def write(out: Path, markdown: str, data: dict[str, Any]) -> None:
     out.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n")
 
 
+PICTURES = Path(__file__).resolve().parent.parent / "docs" / "img"
+"""Where the pictures of the guides are."""
+_PHONE = 4.6  # inches: panels below each other, so that text is still read where a page is as wide as a hand
+
+
+@contextmanager
+def drawing(path: Path, panels: int, height: float = 2.5, *, named: bool = True) -> Iterator[list[Any]]:
+    """Yield the axes of a picture for the guides, with the look of all others; write it at the end.
+
+    One legend below names everything, unless the panels have their own.
+    """
+    from reticent._core._look import blank, legend, look
+
+    with look():
+        picture, axes = blank(panels, width=_PHONE, height=height * panels)
+        found = [row[0] for row in axes]
+        yield found
+        if named:
+            legend(picture, found)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture.savefig(path, format="png", dpi=160, metadata={"Software": None}, facecolor="white")
+
+
 def peak_memory() -> int:
     """Return the largest resident size of this process so far in bytes.
 
@@ -97,10 +124,13 @@ def run_sections(
     if args.only and kept.exists():
         old = json.loads(kept.read_text())
         results = old if old["quick"] == args.quick else results
-    begin = time.perf_counter()
-    for name in args.only or sections:
-        say(f"{name} ({time.perf_counter() - begin:.0f} s so far)")
-        results[name] = sections[name][0](args.quick)
-        results.setdefault("runs", {})[name] = facts()["date"]
-        write(args.out, report(results), results)
+    begin, names = time.perf_counter(), list(args.only or sections)
+    with bar(len(names), "sections") as update:
+        for place, name in enumerate(names, 1):
+            say(f"{name} ({place} of {len(names)}, {time.perf_counter() - begin:.0f} s so far)")
+            update(description=name)
+            results[name] = sections[name][0](args.quick)
+            results.setdefault("runs", {})[name] = facts()["date"]
+            write(args.out, report(results), results)
+            update(advance=1)
     say(f"wrote {args.out.name} in {time.perf_counter() - begin:.0f} s")

@@ -11,16 +11,14 @@ import os
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import reticent as rt
-from _report import facts_markdown, figure, run_sections, say, section_parser, table
+from _report import PICTURES, drawing, facts_markdown, figure, run_sections, say, section_parser, table
 
 EXPERTS, DELTA, SEEDS = 10, 1e-6, range(10)
-PICTURES = Path(__file__).resolve().parent.parent / "docs" / "img"
 DOUBLING, DARTBOARD, DRAWN, STILL = "doubling experts", "private dartboard", "drawn from DP-FTRL", "one for ever"
 SYSTEMS = (DOUBLING, DARTBOARD, DRAWN, STILL)
 
@@ -88,35 +86,32 @@ def contest(quick: bool) -> dict[str, Any]:
 
 def draw(rounds: int) -> None:
     """Draw regret as rounds come, on independent losses and on those made against the blocks, at epsilon 1."""
-    import matplotlib
+    from reticent._core._look import counts, logarithmic, styles
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure_, axes = plt.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
-    looks = {DOUBLING: ("#D55E00", "-"), DARTBOARD: ("#0072B2", "--"), DRAWN: ("#009E73", ":")}
     goal = rt.Experts(EXPERTS), rounds, 1.0, 1.0
-    plans = [
-        rt.planning.plan_doubling(rt.Experts(EXPERTS), None, 1.0, 1.0),
-        rt.planning.plan_private_dartboard(*goal, DELTA),
-        rt.planning.plan_drawn_leader(*goal, DELTA),
-    ]
+    plans = {
+        DOUBLING: rt.planning.plan_doubling(rt.Experts(EXPERTS), None, 1.0, 1.0),
+        DARTBOARD: rt.planning.plan_private_dartboard(*goal, DELTA),
+        DRAWN: rt.planning.plan_drawn_leader(*goal, DELTA),
+    }
+    drawn = styles(plan.system for plan in plans.values())
     places = np.unique(np.geomspace(1, rounds, 300).astype(int)) - 1
     cases = (("independent losses, gap 0.1", lambda s: independent(0.1, rounds, s)),)
     cases += (("losses made against the blocks", lambda _: against_blocks(rounds)),)
-    for axis, (title, make) in zip(axes, cases, strict=True):
-        for (name, (colour, line)), plan in zip(looks.items(), plans, strict=True):
-            curves = []
-            for seed in SEEDS:
-                losses = make(seed)
-                run = rt.make(plan, rt.Linear(), seed).observe_many(losses)
-                best = losses[:, int(losses.sum(axis=0).argmin())]
-                curves.append(np.cumsum(run.losses - best)[places])
-            axis.plot(places + 1, np.mean(curves, axis=0), color=colour, linestyle=line, label=name)
-        axis.set(xscale="log", xlabel="rounds", ylabel="regret, mean of ten runs", title=title)
-    axes[0].legend(fontsize=8)
-    figure_.savefig(PICTURES / "experts.png", dpi=120)
-    plt.close(figure_)
+    with drawing(PICTURES / "experts.png", 2) as axes:
+        for axis, (title, make) in zip(axes, cases, strict=True):
+            for name, plan in plans.items():
+                curves = []
+                for seed in SEEDS:
+                    losses = make(seed)
+                    run = rt.make(plan, rt.Linear(), seed).observe_many(losses)
+                    best = losses[:, int(losses.sum(axis=0).argmin())]
+                    curves.append(np.cumsum(run.losses - best)[places])
+                axis.plot(places + 1, np.mean(curves, axis=0), **drawn[plan.system].line(), label=name)
+            axis.set_title(f"regret, mean of ten runs: {title}")
+            logarithmic(axis.xaxis)
+            counts(axis.yaxis)
+        axes[-1].set_xlabel("rounds")
 
 
 ABOUT = """

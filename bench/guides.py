@@ -1,11 +1,13 @@
 """The numbers and pictures of the guides: a private quantile of latencies, and a private logistic scorer.
 
 python bench/guides.py [--quick] [--out bench/results/guides.md] [--only SECTION ...]
+python bench/guides.py --redraw
 """
 
 # ruff: noqa: E402 (numpy reads the number of its threads when it is imported)
 from __future__ import annotations
 
+import json
 import math
 import os
 
@@ -19,10 +21,11 @@ from typing import Any
 import numpy as np
 
 import reticent as rt
-from _report import facts_markdown, figure, run_sections, say, section_parser, table
-from reticent._core._names import FILTERED
+from _report import PICTURES, drawing, facts_markdown, figure, run_sections, say, section_parser, table
+from reticent._core._look import Style
+from reticent._core._names import BUDGETED, DP_FTRL, FILTERED, INK, MUTED, OBJECTIVE, PCOMW
 from reticent.domains import Domain
-from reticent.lab import streams
+from reticent.lab import demo, streams
 from reticent.systems.filtered import clip_for
 
 Row = dict[str, Any]
@@ -30,8 +33,34 @@ Plans = dict[str, Callable[[float], Any]]
 
 DELTA = 1e-6
 SEEDS = range(5)
-PICTURES = Path(__file__).resolve().parent.parent / "docs" / "img"
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"  # told apart by colour-blind readers
+
+
+# The first page
+
+
+def first(quick: bool) -> dict[str, Any]:
+    """Run the demonstration on doctor visits, for the picture and the numbers of the first page."""
+    stream = demo.streams(2_000 if quick else None)[0]
+    study = demo.study_of(demo.play(stream, say))
+    assert study.best is not None
+    losses: dict[str, list[float]] = {}
+    changes: dict[str, list[int]] = {}
+    for run in study.runs:
+        losses.setdefault(run.system, []).append(run.total / run.rounds)
+        changes.setdefault(run.system, []).append(run.switches)
+    rows = [
+        {"system": name, "changes": float(np.mean(changes[name])), "loss": float(np.mean(losses[name]))}
+        for name in losses
+    ]
+    rows.append({"system": "never moving", "changes": 0, "loss": study.best.idle / stream.rounds})
+    rows.append({"system": "best fixed decision", "changes": 0, "loss": study.best.value / stream.rounds})
+    if not quick:
+        from reticent._core._look import look
+
+        with look():
+            picture = demo.picture([study], (FILTERED, BUDGETED))
+            picture.savefig(PICTURES / "first.png", dpi=160, metadata={"Software": None}, facecolor="white")
+    return {"rounds": stream.rounds, "rows": rows}
 
 
 # A latency threshold
@@ -87,36 +116,64 @@ def _mean(rows: list[Row]) -> Row:
 
 
 def _draw_quantile(rows: list[Row], paths: dict[str, rt.Trace], true: float) -> None:
-    import matplotlib
+    from reticent._core._look import counts, logarithmic, styles
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    drawn = styles(("P-COMW", "DP-FTRL"))
+    with drawing(PICTURES / "quantile.png", 3) as (top, middle, bottom):
+        every = np.unique(np.geomspace(1_000, paths["P-COMW"].rounds, 1_500).astype(int)) - 1
+        for axis, name in ((top, "P-COMW"), (middle, "DP-FTRL")):
+            path = paths[name].decisions()[:, 0]
+            axis.plot(every + 1, path[every], color=drawn[name].colour, linewidth=0.8)
+            axis.axhline(true, color=MUTED, linewidth=1, dashes=(1, 2), label="the true p95")
+            axis.set(ylim=(150, 650), title=f"{name}: published p95 in ms, epsilon 1")
+            logarithmic(axis.xaxis)
+        sums = np.append(0.0, np.cumsum(paths["P-COMW"].decisions()[:, 0]))
+        since = (every + 1) // 2
+        mean = (sums[every + 1] - sums[since]) / (every + 1 - since)
+        top.plot(every + 1, mean, color=INK, linewidth=1.4, label="mean of its decisions, last half so far")
+        middle.set_xlabel("rounds")
+        for name, style in drawn.items():
+            some = [row for row in rows if row["system"] == name and row["tau"] == 0.95]
+            levels = [row["epsilon"] for row in some]
+            bottom.plot(levels, [row["regret"] for row in some], **style.solid(), **style.dots(), label=name)
+            bottom.plot(levels, [row["certified"] for row in some], **_promised(style))
+        bottom.plot([], [], **_promised(Style(MUTED, "o", ())), label="certified (hollow)")
+        bottom.axhline(0.0, color=MUTED, linewidth=0.8)
+        bottom.set(xscale="log", xlabel="epsilon", title="Regret in ms a round, means of five seeds")
+        bottom.set_xticks([0.3, 1, 3], ["0.3", "1", "3"])
+        bottom.minorticks_off()
+        counts(bottom.yaxis)
 
-    chosen, (left, right) = plt.subplots(1, 2, figsize=(11.0, 4.2), layout="constrained")
-    every = np.unique(np.geomspace(1_000, paths["P-COMW"].rounds, 1_500).astype(int)) - 1
-    for name, colour in (("P-COMW", BLUE), ("DP-FTRL", ORANGE)):
-        path = paths[name].decisions()[:, 0]
-        left.plot(every + 1, path[every], color=colour, linewidth=0.8, alpha=0.8, label=name)
-    sums = np.append(0.0, np.cumsum(paths["P-COMW"].decisions()[:, 0]))
-    since = (every + 1) // 2
-    mean = (sums[every + 1] - sums[since]) / (every + 1 - since)
-    left.plot(every + 1, mean, color="black", linewidth=1.4, label="mean of P-COMW's decisions, last half so far")
-    left.axhline(true, color=GREY, linestyle="--", label="the true p95")
-    left.set(xscale="log", xlabel="round", ylabel="published threshold, ms", ylim=(0, 700), title="p95, epsilon = 1")
-    left.legend(fontsize=8)
-    for name, colour, mark in (("P-COMW", BLUE, "o"), ("DP-FTRL", ORANGE, "s")):
-        some = [row for row in rows if row["system"] == name and row["tau"] == 0.95]
-        for kind, line in (("certified", "-"), ("regret", ":")):
-            label = f"{name}, {'certified' if kind == 'certified' else 'measured'}"
-            style = {"color": colour, "marker": mark, "linestyle": line, "label": label}
-            right.plot([row["epsilon"] for row in some], [row[kind] for row in some], **style)
-    right.axhline(0.0, color=GREY, linewidth=0.8)
-    right.set(xscale="log", xlabel="epsilon", ylabel="regret, ms a round", title="p95, means of five seeds")
-    right.set_xticks([0.3, 1, 3], ["0.3", "1", "3"])
-    right.minorticks_off()
-    right.legend(fontsize=8)
-    chosen.savefig(PICTURES / "quantile.png", dpi=120)
-    plt.close(chosen)
+
+def _promised(style: Any) -> dict[str, Any]:
+    return {"color": style.colour, "linewidth": 1, "dashes": (2, 2), **style.dots(hollow=True)}
+
+
+def redraw() -> None:
+    """Draw the pictures again from the numbers that are kept; two runs give the paths of the quantile."""
+    kept = json.loads((Path(__file__).parent / "results" / "guides.json").read_text())
+    _draw_scorer(kept["scorer"]["rows"], kept["scorer"]["best"], kept["scorer"]["constant"])
+    stream = streams.get(f"latency:rounds={kept['quantile']['rounds']},level=0.95")
+    data, rows = stream.block()[1], kept["quantile"]["rows"]
+    plans = _trackers(stream.domain, stream.rounds, 0.95, 1.0)
+    paths = {
+        name: rt.make(plans[name], rt.Pinball(0.95), seed=0).observe_many(np.ones(data.size), data)
+        for name in ("P-COMW", "DP-FTRL")
+    }
+    _draw_quantile(rows, paths, float(rows[0]["true"]))
+
+
+def redraw_landscapes() -> None:
+    """Draw the maps of the best certificates again, for a phone, from the numbers of `reticent tables`."""
+    from reticent._core._look import look, narrow
+    from reticent.lab import pictures
+
+    found = json.loads((Path(__file__).parent / "results" / "tables.json").read_text())["landscape"]
+    for kind in ("convex", "smooth"):
+        with narrow(), look():
+            drawn = pictures.landscape(found[kind])
+            path = PICTURES / f"landscape-{kind}.png"
+            drawn.savefig(path, format="png", dpi=200, metadata={"Software": None}, facecolor="white")
 
 
 # A scorer
@@ -145,10 +202,10 @@ def scorer(quick: bool) -> dict[str, Any]:
             rows.append({"system": name, "epsilon": epsilon, **_mean(runs)})
             say(rows[-1])
     best = _best(features, labels, stream.domain)
-    if not quick:
-        _draw_scorer(rows, best)
     share = float((labels > 0).mean())
     constant = -share * math.log(share) - (1 - share) * math.log(1 - share)
+    if not quick:
+        _draw_scorer(rows, best, constant)
     return {"rounds": rounds, "rows": rows, "best": best, "positive": share, "constant": constant}
 
 
@@ -184,44 +241,41 @@ def _auc(scores: np.ndarray, labels: np.ndarray) -> float:
     return float((ranks[yes].sum() - yes.sum() * (yes.sum() + 1) / 2) / pairs)
 
 
-def _draw_scorer(rows: list[Row], best: Row) -> None:
-    import matplotlib
+def _draw_scorer(rows: list[Row], best: Row, constant: float) -> None:
+    from reticent._core._look import styles
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    chosen, (left, right) = plt.subplots(1, 2, figsize=(11.0, 4.0), layout="constrained")
-    marks = (
-        (FILTERED, "#56B4E9", "D"),
-        ("P-COMW", BLUE, "o"),
-        ("objective perturbation", "#009E73", "^"),
-        ("DP-FTRL", ORANGE, "s"),
-    )
-    for name, colour, mark in marks:
-        some = [row for row in rows if row["system"] == name]
-        levels = [row["epsilon"] for row in some]
-        left.plot(levels, [row["loss"] for row in some], color=colour, marker=mark, label=name)
-        right.plot(levels, [row["auc"] for row in some], color=colour, marker=mark)
-        right.plot(levels, [row["mean auc"] for row in some], color=colour, marker=mark, linestyle=":")
-    left.axhline(np.log(2.0), color=GREY, linestyle=":", label="always a half")
-    left.axhline(best["loss"], color="black", linestyle="--", label="best fixed weights in hindsight")
-    right.axhline(0.5, color=GREY, linestyle=":")
-    right.axhline(best["auc"], color="black", linestyle="--")
-    left.set(xscale="log", xlabel="epsilon", ylabel="mean logistic loss", title="loss while learning")
-    right.set(xscale="log", xlabel="epsilon", ylabel="area under the curve")
-    right.set_title("second half (dotted: by the mean decision)")
-    for axis in (left, right):
-        axis.set_xticks([0.5, 1, 3], ["0.5", "1", "3"])
-        axis.minorticks_off()
-    left.set_ylim(top=0.725)
-    left.legend(fontsize=8, loc="upper center", ncols=2)
-    chosen.savefig(PICTURES / "scorer.png", dpi=120)
-    plt.close(chosen)
+    names = {FILTERED: FILTERED, PCOMW: PCOMW, "objective perturbation": OBJECTIVE, DP_FTRL: DP_FTRL}
+    drawn = styles(names.values())
+    with drawing(PICTURES / "scorer.png", 2, height=2.7) as (top, bottom):
+        for name, system in names.items():
+            some, style = [row for row in rows if row["system"] == name], drawn[system]
+            levels = [row["epsilon"] for row in some]
+            top.plot(levels, [row["loss"] for row in some], **style.solid(), **style.dots(), label=name)
+            bottom.plot(levels, [row["auc"] for row in some], **style.solid(), **style.dots())
+            bottom.plot(levels, [row["mean auc"] for row in some], **_promised(style))
+        bottom.plot([], [], **_promised(Style(MUTED, "o", ())), label="by the mean decision (hollow)")
+        for axis, still, fixed in ((top, np.log(2.0), best["loss"]), (bottom, 0.5, best["auc"])):
+            axis.axhline(still, color=MUTED, linewidth=1, dashes=(1, 2), label="never moving: always a half")
+            axis.axhline(fixed, color=INK, linewidth=1, dashes=(4, 2), label="best fixed weights, in hindsight")
+            axis.set(xscale="log", xlabel="epsilon")
+            axis.set_xticks([0.5, 1, 3], ["0.5", "1", "3"])
+            axis.minorticks_off()
+        top.axhline(constant, color=MUTED, linewidth=1, dashes=(5, 1, 1, 1), label="best constant prediction")
+        top.set_title("Mean logistic loss while learning (lower is better)")
+        bottom.set_title("Area under the curve, second half (higher is better)")
 
 
 # The report
 
 ABOUT = "# The guides\n\nWritten by `bench/guides.py`; means over five seeds."
+
+FIRST = """
+## The first page
+
+{rounds:,} rounds of the stream `randhie-visits` (the RAND health insurance experiment in file order): a threshold that
+nine of ten people stay below, at epsilon 1 and delta 1e-6, or with at most 200 changes. Means over three seeds. Losses
+are computed from the data, and are NOT private.
+"""
 
 QUANTILE = """
 ## A latency threshold
@@ -247,6 +301,9 @@ decisions so far. Regret is per round. Only the decisions are private.
 def report(results: dict[str, Any]) -> str:
     """Return the report."""
     text = [ABOUT, facts_markdown(results["facts"])]
+    if found := results.get("first"):
+        rows = [[r["system"], *_cells(r, ("changes", "loss"))] for r in found["rows"]]
+        text += [FIRST.format(**found), table(["system", "changes", "loss"], rows, text=1)]
     if found := results.get("quantile"):
         names = ("changes", "off", "mean off", "share", "regret", "certified")
         rows = [
@@ -269,11 +326,17 @@ def _cells(row: Row, names: tuple[str, ...]) -> list[str]:
     return ["none" if math.isnan(row[name]) else figure(row[name], 4 if name in fine else 3) for name in names]
 
 
-SECTIONS = {"quantile": (quantile, None), "scorer": (scorer, None)}
+SECTIONS = {"first": (first, None), "quantile": (quantile, None), "scorer": (scorer, None)}
 
 
 def main() -> None:
-    args = section_parser(__doc__ or "", __file__, SECTIONS, "short streams, and no pictures").parse_args()
+    parser = section_parser(__doc__ or "", __file__, SECTIONS, "short streams, and no pictures")
+    parser.add_argument("--redraw", action="store_true", help="only draw the pictures again, from the numbers kept")
+    args = parser.parse_args()
+    if args.redraw:
+        redraw_landscapes()
+        redraw()
+        return
     run_sections(args, SECTIONS, ["reticent", "numpy", "numba", "statsmodels"], report)
 
 

@@ -23,20 +23,18 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import math
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import reticent as rt
-from _report import facts_markdown, figure, run_sections, say, section_parser, table
+from _report import PICTURES, drawing, facts_markdown, figure, run_sections, say, section_parser, table
 from reticent.lab import streams
 from reticent.lab.streams._prices import relatives
 from reticent.lab.streams._real import table as data_file
 
 CHANGES = (10, 30, 100)
 SEEDS = range(3)
-PICTURES = Path(__file__).resolve().parent.parent / "docs" / "img"
 OURS, BAND, BAND_5 = "lazy_learner", "dead band, width by hindsight", "dead band, 5% of the range"
 COOL, BLOCKED, PCOMW = "cool-down, by hindsight", "blocked descent", "P-COMW, lazy, hard cap"
 ENDS = ("best", "unlimited")
@@ -212,33 +210,32 @@ def contest(quick: bool) -> dict[str, Any]:
 
 def draw(rows: list[dict[str, Any]]) -> None:
     """Draw calls with the threshold in play, and the mean share of the way at each number of changes."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from reticent._core._look import PALETTE, Style, styles
+    from reticent._core._names import BUDGETED, INK, MUTED, PCOMW_LAZY
 
     values = calls()
     one = rt.lazy_learner(rt.Pinball(0.9), rt.Interval(0.0, 300.0), max_switches=50, horizon=values.size)
     trace = one.observe_many(np.ones(values.size), values)
-    figure_, (left, right) = plt.subplots(1, 2, figsize=(11.0, 4.2), layout="constrained", width_ratios=[1.6, 1])
-    days = np.arange(values.size) / 288
-    left.plot(days, values, ",", color="#999999", alpha=0.6)
-    left.plot([], [], ".", color="#999999", label="calls in five minutes")
-    edges = np.append(trace.starts, values.size) / 288
-    left.stairs(trace.points[:, 0], edges, baseline=None, color="#D55E00", linewidth=1.5)
-    left.plot([], [], color="#D55E00", label=f"target for nine in ten, {trace.switches} changes (cap 50)")
-    left.set(xlabel="day", ylabel="calls", xlim=(0, 35), ylim=(0, 200), title="Five weeks, fifty changes")
-    left.legend(fontsize=8, loc="upper left")
-    looks = {OURS: ("#D55E00", "o"), BAND: ("#0072B2", "s"), BAND_5: ("#56B4E9", "D"), COOL: ("#009E73", "^")}
-    for name, (colour, mark) in {**looks, BLOCKED: ("#1f2328", "v"), PCOMW: ("#CC79A7", "x")}.items():
-        means = [mean_share(rows, name, most) for most in CHANGES]
-        right.plot(CHANGES, means, color=colour, marker=mark, linewidth=2 if name == OURS else 1, label=name)
-    right.set(xscale="log", xlabel="changes allowed", ylabel="mean share of the way, %", title="All streams")
-    right.set_xticks(CHANGES, [str(most) for most in CHANGES])
-    right.minorticks_off()
-    right.legend(fontsize=8)
-    figure_.savefig(PICTURES / "budget.png", dpi=120)
-    plt.close(figure_)
+    drawn = styles((BUDGETED, PCOMW_LAZY))
+    # The rules of others are no systems of ours: they take the colours that are left.
+    looks = {OURS: drawn[BUDGETED], BAND: Style(PALETTE[1], "s", ()), BAND_5: Style(PALETTE[6], "D", ())}
+    looks |= {COOL: Style(PALETTE[5], "P", ()), BLOCKED: Style(INK, "v", ()), PCOMW: drawn[PCOMW_LAZY]}
+    with drawing(PICTURES / "budget.png", 2, height=2.9) as (top, bottom):
+        days = np.arange(values.size) / 288
+        top.plot(days, values, ".", color=MUTED, markersize=1, alpha=0.3)
+        top.plot([], [], ".", color=MUTED, label="calls in five minutes")
+        edges = np.append(trace.starts, values.size) / 288
+        words = f"target for nine in ten, {trace.switches} changes (cap 50)"
+        top.stairs(trace.points[:, 0], edges, baseline=None, color=looks[OURS].colour, linewidth=1.8, zorder=3)
+        top.plot([], [], color=looks[OURS].colour, label=words)
+        top.set(xlabel="day", xlim=(0, 35), ylim=(0, 200), title="Five weeks of calls, fifty changes")
+        for name, style in looks.items():
+            means = [mean_share(rows, name, most) for most in CHANGES]
+            width = {"linewidth": 2.2 if name == OURS else 1.2, "color": style.colour}
+            bottom.plot(CHANGES, means, **width, **style.dots(), label=name)
+        bottom.set(xscale="log", xlabel="changes allowed", title="Mean share of the way over all streams, percent")
+        bottom.set_xticks(CHANGES, [str(most) for most in CHANGES])
+        bottom.minorticks_off()
 
 
 def mean_share(rows: list[dict[str, Any]], name: str, most: int) -> float:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import reticent as rt
-from _report import facts, facts_markdown, figure, say, table, write
+from _report import drawing, facts, facts_markdown, figure, say, table, write
 from reticent.planning import Plan, plan_descent, plan_private
 from reticent.privacy import account
 from reticent.privacy._losses import largest_mu
@@ -311,40 +311,31 @@ def growth_markdown(data: Cell) -> str:
 
 def plot(data: Cell, path: Path) -> None:
     """Draw the curves with lines of the exponents that theory has."""
-    import matplotlib
+    from reticent._core._look import DASHES, logarithmic, numbered
+    from reticent._core._names import MUTED
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    axes = ("T", "d", "epsilon")
     theory = {"T": (1 / 3, 1 / 2), "d": (1 / 2,), "epsilon": (-2 / 3,)}
     names = {"T": "rounds T", "d": "dimension d", "epsilon": "epsilon"}
-    figure_, panels = plt.subplots(1, 3, figsize=(13, 4.2), constrained_layout=True)
-    for axis, panel in zip(axes, panels, strict=True):
-        shown = [curve for curve in data["curves"] if curve["axis"] == axis]
-        colours = {json.dumps(curve["fixed"]): None for curve in shown}
-        colours = {key: f"C{i}" for i, key in enumerate(colours)}
-        for curve in shown:
-            colour = colours[json.dumps(curve["fixed"])]
-            fixed = ", ".join(f"{name} = {value:g}" for name, value in curve["fixed"].items())
-            style = "-o" if curve["adversary"] == "adaptive" else "--s"
-            label = f"{curve['adversary']}, {fixed}"
-            panel.loglog(
-                curve["values"], curve["bounds"], style, color=colour, markersize=3, linewidth=1.2, label=label
-            )
-        x = np.array([shown[0]["values"][0], shown[0]["values"][-1]], dtype=float)
-        low = min(min(curve["bounds"]) for curve in shown)
-        for slope, style in zip(theory[axis], (":", "-."), strict=False):
-            anchor = 0.6 * low * (x / x[0]) ** slope if slope > 0 else 0.6 * low * (x / x[-1]) ** slope
-            panel.loglog(x, anchor, style, color="0.4", linewidth=1, label=f"slope {slope:.2g}")
-        panel.set_xlabel(names[axis])
-        panel.set_ylabel("regret certificate / (G R)")
-        panel.grid(True, which="major", color="0.9")
-        panel.legend(fontsize=7)
-    figure_.suptitle("Certified regret of plan_private on the unit ball, delta = 1e-6", fontsize=11)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure_.savefig(path, dpi=130)
-    plt.close(figure_)
+    with drawing(path, 3, height=3.0, named=False) as panels:
+        for axis, panel in zip(names, panels, strict=True):
+            shown = [curve for curve in data["curves"] if curve["axis"] == axis]
+            colours = {json.dumps(curve["fixed"]): None for curve in shown}
+            colours = {key: numbered(i).colour for i, key in enumerate(colours)}
+            for curve in shown:
+                reacts = curve["adversary"] == "adaptive"
+                fixed = ", ".join(f"{name} = {value:g}" for name, value in curve["fixed"].items()).replace("e+", "e")
+                look = {"color": colours[json.dumps(curve["fixed"])], "markersize": 3.5, "linewidth": 1.3}
+                look |= {"marker": "o"} if reacts else {"marker": "s", "markerfacecolor": "none", "dashes": DASHES[1]}
+                panel.loglog(curve["values"], curve["bounds"], **look, label=fixed if reacts else None)
+            x = np.array([shown[0]["values"][0], shown[0]["values"][-1]], dtype=float)
+            low = min(min(curve["bounds"]) for curve in shown)
+            for slope, dash in zip(theory[axis], ((1, 2), (5, 1, 1, 1)), strict=False):
+                anchor = 0.6 * low * (x / x[0]) ** slope if slope > 0 else 0.6 * low * (x / x[-1]) ** slope
+                panel.loglog(x, anchor, color=MUTED, linewidth=1, dashes=dash, label=f"slope {slope:.2g}")
+            panel.set(xlabel=names[axis], title="certified regret / (G R); hollow: losses fixed in advance")
+            logarithmic(panel.xaxis)
+            logarithmic(panel.yaxis)
+            panel.legend(fontsize=7)
 
 
 # The gate
@@ -477,31 +468,26 @@ def frontier_markdown(cells: Sequence[Cell]) -> str:
 
 def plot_frontier(cells: Sequence[Cell], path: Path) -> None:
     """Draw certificates against changes; a hollow mark is the best without a cap."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from reticent._core._look import logarithmic, styles
+    from reticent._core._names import L2P, MUTED
 
     goals = list(dict.fromkeys((c["rounds"], c["dimension"]) for c in cells))
-    figure_, panels = plt.subplots(
-        1, len(goals), figsize=(3.6 * len(goals), 3.9), constrained_layout=True, squeeze=False
-    )
-    colours = {"P-COMW": "#D55E00", "noisy descent": "#E69F00", "DP-FTRL": "#0072B2", "lazy-to-private": "#009E73"}
-    for (T, d), panel in zip(goals, panels[0], strict=True):
-        some = [c for c in cells if (c["rounds"], c["dimension"]) == (T, d)]
-        for name, colour in colours.items():
-            capped = [(c["changes"], c["found"][name][0]) for c in some if c["changes"] is not None]
-            panel.loglog(*zip(*capped, strict=True), color=colour, marker="o", markersize=3, linewidth=1.3, label=name)
-            value, taken = next(c["found"][name] for c in some if c["changes"] is None)
-            panel.loglog([taken], [value], color=colour, marker="o", markerfacecolor="white", markersize=7)
-        panel.set_title(f"T = {T:.0e}, d = {d}".replace("e+0", "e"), fontsize=10)
-        panel.set_xlabel("changes, at most")
-        panel.grid(True, which="major", color="0.9")
-    panels[0, 0].set_ylabel("certified regret a round")
-    panels[0, 0].legend(fontsize=8)
-    figure_.suptitle("Certificates at equal changes; hollow: without a cap (epsilon 1, unit ball)", fontsize=11)
-    figure_.savefig(path, dpi=130)
-    plt.close(figure_)
+    names = {name: L2P if name == "lazy-to-private" else name for name in cells[0]["found"]}
+    drawn = styles(names.values())
+    with drawing(path, len(goals), height=2.4) as panels:
+        for (T, d), panel in zip(goals, panels, strict=True):
+            some = [c for c in cells if (c["rounds"], c["dimension"]) == (T, d)]
+            for name, system in names.items():
+                style = drawn[system]
+                capped = [(c["changes"], c["found"][name][0]) for c in some if c["changes"] is not None]
+                panel.loglog(*zip(*capped, strict=True), **style.solid(), **style.dots(), label=name)
+                value, taken = next(c["found"][name] for c in some if c["changes"] is None)
+                panel.loglog([taken], [value], linestyle="", **style.dots(hollow=True))
+            panel.set_title(f"certified regret a round, T = {T:.0e}, d = {d}".replace("e+0", "e"))
+            logarithmic(panel.xaxis)
+            logarithmic(panel.yaxis)
+        panels[-1].plot([], [], color=MUTED, marker="o", markerfacecolor="none", linestyle="", label="without a cap")
+        panels[-1].set_xlabel("changes, at most")
 
 
 # DP-FTRL for smooth losses, and trees

@@ -348,31 +348,32 @@ def report(results: dict[str, Any]) -> str:
 
 def draw(results: dict[str, Any], path: Path) -> None:
     """Draw final wealth against days with a trade, one panel for each level of costs."""
-    from reticent._core._names import INK
-    from reticent.lab.pictures._style import blank, legend, logarithmic, look, numbered
+    from reticent._core._look import Style, blank, legend, logarithmic, look, styles
+    from reticent._core._names import INK, ORANGE
 
+    names = {PCOMW: "P-COMW", DESCENT: "gradient descent in blocks", LAZY_LEADER: "lazy perturbed leader"}
+    look_of = styles(names)
+    often_style = Style(ORANGE, "X", ())
     cells, plain = results["all"]["learners"], results["all"]["references"]
     with look():
-        drawn, axes = blank(1, len(COSTS), height=4.6, width=9.0, sharey=True)
+        drawn, axes = blank(len(COSTS), height=2.4 * len(COSTS), width=4.6)
         for k, cost in enumerate(COSTS):
-            axis = axes[0, k]
-            for place, (system, label) in enumerate(
-                ((PCOMW, "P-COMW"), (DESCENT, "gradient descent in blocks"), (LAZY_LEADER, "lazy perturbed leader"))
-            ):
+            axis = axes[k, 0]
+            for system, label in names.items():
                 mine = [c["on change"] for c in cells if c["name"] == system and c["S"] and c["slope"] == SLOPE]
                 x = [max(1.0, float(np.median(c["trades"]))) for c in mine]
                 finals = [c["final"][k] for c in mine]
                 middle = [float(np.median(f)) for f in finals]
                 low = [m - min(f) for m, f in zip(middle, finals, strict=True)]
                 high = [max(f) - m for m, f in zip(middle, finals, strict=True)]
-                style = numbered(place)
+                style = look_of[system]
                 axis.errorbar(x, middle, yerr=[low, high], **style.line(), **style.dots(), elinewidth=1, label=label)
             often = [c for c in plain if c["name"].startswith("uniform, rebalanced")]
             axis.plot(
                 [c[ways(c)[0]]["trades"][0] for c in often],
                 [c[ways(c)[0]]["final"][k][0] for c in often],
-                **numbered(3).line(),
-                **numbered(3).dots(),
+                **often_style.solid(),
+                **often_style.dots(),
                 label="uniform, every 252 to 1 days",
             )
             for name, label, dash in (
@@ -381,12 +382,12 @@ def draw(results: dict[str, Any], path: Path) -> None:
                 ("uniform, bought and held", "bought and held", (5, 2)),
             ):
                 axis.axhline(final(plain, name, cost), color=INK, linewidth=1, dashes=dash, label=label)
-            axis.set(title=f"costs of {cost} basis points", xlabel="days with a trade, of 5,651")
+            axis.set_title(f"final wealth, costs of {cost} basis points")
             axis.set_ylim(0.1, 400.0)
             logarithmic(axis.xaxis)
             logarithmic(axis.yaxis)
-        axes[0, 0].set_ylabel("final wealth (log scale)")
-        legend(drawn, list(axes[0]))
+        axes[-1, 0].set_xlabel("days with a trade, of 5,651")
+        legend(drawn, list(axes[:, 0]))
         path.parent.mkdir(parents=True, exist_ok=True)
         drawn.savefig(path, format="png", dpi=160, metadata={"Software": None}, facecolor="white")
 

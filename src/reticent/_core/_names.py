@@ -35,6 +35,14 @@ DOUBLING = "doubling experts"
 
 INK = "#1f2328"
 """The colour of text and axes."""
+MUTED, GRID = "#575f68", "#d9dee3"
+"""The colours of side remarks, and of grid lines."""
+
+
+VERMILION, BLUE, GREEN, PINK = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
+ORANGE, SKY = "#E69F00", "#56B4E9"
+PALETTE = (VERMILION, BLUE, GREEN, PINK, INK, ORANGE, SKY)
+"""Okabe and Ito's palette without its yellow, which is lost on white; ink takes the place of black."""
 
 
 class Name(NamedTuple):
@@ -44,37 +52,76 @@ class Name(NamedTuple):
     """In narrow places."""
     nicks: tuple[str, ...] = ()
     """On the command line, beside any part of its name that no other has."""
-    colour: str | None = None
-    """In every picture, of Okabe and Ito's palette; None for a system that takes one that is free."""
+    colour: str = INK
+    """In every picture, report and notebook. Systems of one colour differ by their marks and dashes."""
 
 
 NAMES = {
-    PCOMW: Name("P-COMW", colour="#D55E00"),
-    PCOMW_LAZY: Name("P-COMW, lazy", ("pcomwlazy",)),
-    L2P: Name("L2P", ("l2p",), "#009E73"),
-    FLAT: Name("continuous weights"),
-    OBJECTIVE: Name("objective pert.", colour="#CC79A7"),
-    DP_FTRL: Name("DP-FTRL", colour="#0072B2"),
-    DP_FTRL_LINEAR: Name("DP-FTRL, linear", ("dpftrllinear",)),
-    DP_FTRL_SMOOTH: Name("DP-FTRL, smooth", ("dpftrlsmooth",)),
-    DP_FTRL_TREE: Name("DP-FTRL, tree", ("tree", "dpftrltree")),
-    AGARWAL_SINGH: Name("FTRL on a tree"),
-    IMPLICIT: Name("implicit descent"),
-    APPROXIMATE_LEADER: Name("approx. leader"),
-    SHERMAN_KOREN: Name("lazy pert. leader", ("shermankoren",)),
-    FLL: Name("FLL", ("fll",)),
-    NOISY_DESCENT: Name("noisy descent", ("noisy",), "#E69F00"),
-    FILTERED: Name("filtered gate", ("filtered",), "#56B4E9"),
+    PCOMW: Name("P-COMW", colour=VERMILION),
+    PCOMW_LAZY: Name("P-COMW, lazy", ("pcomwlazy",), VERMILION),
+    L2P: Name("L2P", ("l2p",), GREEN),
+    FLAT: Name("continuous weights", colour=PINK),
+    OBJECTIVE: Name("objective pert.", colour=PINK),
+    DP_FTRL: Name("DP-FTRL", colour=BLUE),
+    DP_FTRL_LINEAR: Name("DP-FTRL, linear", ("dpftrllinear",), BLUE),
+    DP_FTRL_SMOOTH: Name("DP-FTRL, smooth", ("dpftrlsmooth",), BLUE),
+    DP_FTRL_TREE: Name("DP-FTRL, tree", ("tree", "dpftrltree"), BLUE),
+    AGARWAL_SINGH: Name("FTRL on a tree", colour=SKY),
+    IMPLICIT: Name("implicit descent", colour=ORANGE),
+    APPROXIMATE_LEADER: Name("approx. leader", colour=GREEN),
+    SHERMAN_KOREN: Name("lazy pert. leader", ("shermankoren",), PINK),
+    FLL: Name("FLL", ("fll",), SKY),
+    NOISY_DESCENT: Name("noisy descent", ("noisy",), ORANGE),
+    FILTERED: Name("filtered gate", ("filtered",), SKY),
     DESCENT: Name("gradient descent", ("ogd",), INK),
-    NEWTON: Name("Newton step", ("ons",)),
-    FPL: Name(FPL, ("fpl",)),
-    HEDGE: Name("Hedge", ("hedge",)),
-    BUDGETED: Name("budgeted follower", ("budgeted",), "#009E73"),
-    DOUBLING: Name("doubling experts", ("doubling",)),
-    DRAWN_LEADER: Name("DP-FTRL, drawn", ("drawn",)),
-    FLAT_LAZY: Name("cont. weights, lazy"),
+    NEWTON: Name("Newton step", ("ons",), INK),
+    FPL: Name(FPL, ("fpl",), PINK),
+    HEDGE: Name("Hedge", ("hedge",), INK),
+    BUDGETED: Name("budgeted follower", ("budgeted",), GREEN),
+    DOUBLING: Name("doubling experts", ("doubling",), SKY),
+    DRAWN_LEADER: Name("DP-FTRL, drawn", ("drawn",), BLUE),
+    FLAT_LAZY: Name("cont. weights, lazy", colour=BLUE),
+    PCOMW_FIXED: Name(PCOMW_FIXED, colour=VERMILION),
+    DP_OCO: Name(DP_OCO, colour=VERMILION),
+    LAZY_OCO: Name(LAZY_OCO, colour=VERMILION),
+    PAPER: Name(PAPER, colour=VERMILION),
+    PAPER_LAZY: Name(PAPER_LAZY, colour=VERMILION),
+    FTRL: Name(FTRL, colour=INK),
+    PRIVATE_DARTBOARD: Name(PRIVATE_DARTBOARD, colour=GREEN),
+    DARTBOARD: Name(DARTBOARD, colour=GREEN),
+    FLL_STAR: Name(FLL_STAR, colour=SKY),
+    FLL_EXPERTS: Name(FLL_EXPERTS, colour=SKY),
+    LIMITED: Name(LIMITED, colour=ORANGE),
+    INDEPENDENT: Name(INDEPENDENT, colour=ORANGE),
+    RESTARTING: Name(RESTARTING, colour=ORANGE),
 }
-"""What is known of a name; a system that is not here goes by its full name."""
+"""What is known of a name; a system that is not here goes by its full name, and has a colour that is free."""
+
+
+def _leads() -> dict[str, int]:
+    """Return the number of each system's look: those that are most seen have the plain look of their colour."""
+    first = (PCOMW, DP_FTRL, BUDGETED, OBJECTIVE, DESCENT, NOISY_DESCENT, FILTERED)
+    seen: dict[str, int] = {}
+    numbers = {}
+    for name in dict.fromkeys((*first, *NAMES)):
+        colour = NAMES[name].colour
+        seen[colour] = seen.get(colour, -1) + 1
+        numbers[name] = PALETTE.index(colour) + seen[colour] * len(PALETTE)
+    return numbers
+
+
+LOOKS = _leads()
+"""The number of each system's look, the same in every picture: its colour's place in the palette, and how many systems
+of that colour came before it."""
+
+
+def colour_of(system: str) -> str:
+    """Return the colour of a system, grey for one that has none of its own.
+
+    >>> colour_of("P-COMW") == colour_of("P-COMW, lazy"), colour_of("something new")
+    (True, '#575f68')
+    """
+    return NAMES[system].colour if system in NAMES else MUTED
 
 
 def label(system: str) -> str:

@@ -29,7 +29,7 @@ def check_outputs(source: str, *, out: Path | None = None, picture: Path | None 
     for name, path in named:
         _check_place(name, path, device=path is out)
     if picture is not None:
-        from reticent.lab.pictures._style import png_and_svg
+        from reticent.lab.pictures._files import png_and_svg
 
         _check_folder("--picture", picture)
         for path in png_and_svg(picture):
@@ -186,18 +186,12 @@ def progress(total: float | None, title: str, *, quiet: bool = False) -> Iterato
 
     Nothing is shown where standard error is not a terminal, or if `quiet`.
     """
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from reticent._core._progress import bar
 
-    words = console()
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%")
-    hidden = quiet or not words.is_terminal
-    with Progress(
-        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=words, transient=True, disable=hidden
-    ) as shown:
-        task = shown.add_task(title, total=total)
+    with bar(total, title, console(), hidden=quiet) as update:
 
         def step(amount: float = 1.0, title: str | None = None) -> None:
-            shown.update(task, advance=amount, description=title)
+            update(advance=amount, description=title)
 
         yield step
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reticent._core._check import Array, integer, matrix, positive, real, vector
+from reticent._core._html import NOT_PRIVATE, card, numbers
 from reticent.domains import Domain
 from reticent.hindsight._comparator import Hindsight, best_fixed
 from reticent.losses import Custom, GeneralisedLinear, Loss, Objects, Rows
 from reticent.losses._limit import check_on_steep
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PART = 1 << 15  # rows prepared together
 
@@ -291,6 +295,35 @@ class Trace:
         switches = f"{self.switches} switch{'' if self.switches == 1 else 'es'}"
         return f"<Trace: rounds {self.first + 1} to {self.first + len(self)}, {switches}, total loss {self.total:.6g}>"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what `repr` says, and the decision at the end; losses are marked."""
+        rows = [
+            ("rounds", f"{self.first + 1:,} to {self.first + len(self):,}"),
+            ("switches", f"{self.switches:,}"),
+            ("decision at the end", numbers(self.final)),
+            (f"total loss ({NOT_PRIVATE})", f"{self.total:.6g}"),
+            (f"mean loss ({NOT_PRIVATE})", f"{self.total / len(self):.6g}"),
+        ]
+        note = "Of a private learner, decisions and their changes are private; losses are computed from the data."
+        return card(f"Trace of {self.loss!r} on {self.domain!r}", rows, note=note)
+
+    def plot(self, coordinate: int = 0, *, system: str | None = None, baselines: bool = True) -> Figure:
+        """Draw the decision over time, and what it cost so far, beside never moving and the best fixed decision.
+
+        The second panel and the best fixed decision are computed from the data: **not private**. Finding that decision
+        takes as long as `regret()`; `baselines=False` leaves it out. `system` (as in `plan.system`) gives the colour.
+        Needs matplotlib (`pip install 'reticent[lab]'`); the figure belongs to no window: `figure.savefig("run.png")`.
+
+        >>> import reticent as rt
+        >>> learner = rt.lazy_learner(rt.Absolute(), rt.Interval(0.0, 1.0), max_switches=5, horizon=100)
+        >>> figure = learner.observe_many(np.ones(100), np.linspace(0.0, 1.0, 100)).plot()
+        >>> [axis.get_ylabel() for axis in figure.axes]
+        ['decision', 'mean loss so far\\n(not private)']
+        """
+        from reticent.hindsight._picture import picture
+
+        return picture(self, coordinate, system, baselines)
+
     @property
     def rounds(self) -> int:
         """The number of rounds."""
@@ -341,9 +374,19 @@ class Trace:
         That decision is the best one for all the rounds, or the `comparator` given (say, `regret().comparator`).
         """
         best = self.regret().comparator if comparator is None else comparator
-        point = self.domain.to_chart(best.point)[None]
-        theirs = [suffered(self.loss, self.domain, part, np.zeros(1, dtype=np.int64), point) for part in self._again()]
-        return np.cumsum(self.losses - np.concatenate(theirs))
+        return np.cumsum(self.losses - self.losses_of(best.point))
+
+    def losses_of(self, point: ArrayLike) -> Array:
+        """Return the losses that one fixed decision would have suffered, `(rounds,)` (not private).
+
+        >>> import reticent as rt
+        >>> learner = rt.lazy_learner(rt.Absolute(), rt.Interval(0.0, 1.0), max_switches=5, horizon=100)
+        >>> learner.observe_many(np.ones(3), np.array([0.0, 0.5, 1.0])).losses_of([0.5])
+        array([0.5, 0. , 0.5])
+        """
+        chart = self.domain.to_chart(vector("point", point, self.domain.dim))[None]
+        theirs = [suffered(self.loss, self.domain, part, np.zeros(1, dtype=np.int64), chart) for part in self._again()]
+        return np.concatenate(theirs)
 
     def _again(self) -> Iterator[Any]:
         return prepared(self.domain, self.loss, self.lipschitz, self.on_steep, self.data)

@@ -9,6 +9,7 @@ from threading import RLock
 from typing import Any, NoReturn
 
 from reticent._core._check import Array
+from reticent._core._html import card, numbers
 from reticent.journal._blocks import Block, Room, Rounds, cut, plain
 from reticent.journal._lock import Lock
 from reticent.journal._replay import ROUNDS, STATE, Taken, with_seal
@@ -16,6 +17,7 @@ from reticent.journal._store import Record, Store
 from reticent.learners import Learner, Trace
 from reticent.losses import Loss
 from reticent.systems._saved import pack_learner
+from reticent.systems._words import claim_rows
 
 _MOST = 1 << 16  # rounds that wait at most
 
@@ -254,6 +256,14 @@ class JournaledLearner:
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse to be copied or pickled: a journal has one writer."""
         raise TypeError("a learner in a journal cannot be copied or pickled; close the journal, and resume it there")
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: where the learner stands, as far as it is on disk, and what is promised."""
+        plan = self._inner.plan
+        rows = [("decision", "not known: this journal cannot go on" if self._why else numbers(self._x))]
+        rows += [("rounds on disk", f"{self._rounds:,}"), ("waiting", f"{self.waiting:,}")]
+        rows += [("switches", f"{self._switches:,}"), *claim_rows(plan, ", of the sequence of decisions")]
+        return card(f"Journaled {type(self._inner).__name__} of {self._inner.loss!r}", rows, system=plan.system)
 
     def __repr__(self) -> str:
         """Say where the learner stands, as far as it is on disk."""

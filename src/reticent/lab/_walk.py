@@ -214,6 +214,7 @@ def plan_facts(plan: BasePlan, *, spent: bool = False) -> dict[str, Any]:
     names = ("horizon", "lipschitz", "regret_bound", "expected_switches", "epsilon", "delta", "neighbors", "adversary")
     found: dict[str, Any] = {name: getattr(plan, name) for name in names}
     found["max_switches"] = plan.max_switches
+    found["adaptive_privacy"] = bool(plan.private and plan.adaptive_privacy)
     found |= {"system": plan.system, "domain": repr(plan.domain), "text": str(plan), "explain": plan.explain()}
     found |= {"vacuous": bool(plan.vacuous), "spent_at": None, "spent": None}
     if spent and plan.epsilon is not None and plan.delta is not None and plan.horizon is not None:

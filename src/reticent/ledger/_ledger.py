@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reticent._core._check import integer, positive
+from reticent._core._html import card, grid
 from reticent.learners import make
 from reticent.ledger._books import check_books
 from reticent.ledger._chain import END, POPULATION, SPEND, Record, check_chain, sums_of, written
@@ -68,6 +69,18 @@ class Standing:
     def left(self) -> float:
         """The part of the budget that is left."""
         return max(0.0, 1 - self.spent)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what was promised, what is spent and what is left."""
+        people = self.population
+        rows = [
+            ("promised", f"epsilon {people.epsilon:g}, delta {people.delta:g} to every {people.unit}"),
+            ("entries", f"{self.entries:,}, of which {self.counted:,} count now"),
+            ("spent, by the filter that decides", f"{self.spent:.1%}"),
+            ("spent, by tight composition", f"epsilon {self.total.epsilon:.4g} at delta {people.delta:g}"),
+            ("fits still", f"a Gaussian release of mu {self.left_mu:.4g}, or a pure one of {self.left_epsilon:.4g}"),
+        ]
+        return card(f"{people.name}: what is spent and left", rows)
 
 
 class Ledger:
@@ -310,6 +323,22 @@ class Ledger:
         """Say where it is, and how many records it has."""
         with self._store.reading() as reader:
             return f"<Ledger {self._store.shown}: {reader.head()[0]} records>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: budgets, and what is spent of them by the filter that decides."""
+        with self._store.reading() as reader:
+            lines = [_line(reader, _people(record)) for record in reader.records(kind=POPULATION)]
+            head = f"Ledger {self._store.shown}: {reader.head()[0]} records"
+        return card(head, below=grid(["population", "epsilon", "delta", "entries", "spent", "unit"], lines))
+
+
+def _line(reader: Reader, people: Population) -> list[str]:
+    """Return a population as a line of a table."""
+    begin = None if people.window is None else _now(reader)
+    spent = _before(reader, people, begin).spent
+    unit = people.unit + ("" if people.window is None else f", within any {people.window:g} days")
+    entries = len(reader.records(people.name, SPEND))
+    return [people.name, f"{people.epsilon:g}", f"{people.delta:g}", f"{entries:,}", f"{spent:.1%}", unit]
 
 
 # What is charged: its cost in terms, for which neighbours and which unit.

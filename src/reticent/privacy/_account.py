@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from reticent._core._check import Array, integer, positive, real
+from reticent._core._html import card
 from reticent.privacy._coins import NO_LOSS, Coin
 from reticent.privacy._compose import Bound, Composed, Renyi, Term
 from reticent.privacy._exposure import Exposure, adaptive, bounds
@@ -163,6 +164,28 @@ class Certificate(ABC):
         """Return where a curve that is drawn ends."""
         return self.epsilon(1e-12)
 
+    @abstractmethod
+    def heading(self) -> str:
+        """Say what the account covers, and for whom."""
+
+    def _remark(self) -> str:
+        """Say what else is to be known."""
+        return ""
+
+    def _values(self) -> list[tuple[float, float]]:
+        """Return a few values of the curve, epsilon and delta."""
+        return [(self.epsilon(delta), delta) for delta in (1e-5, 1e-6, 1e-8)]
+
+    def __str__(self) -> str:
+        """Say what the account covers, with a few of its values."""
+        lines = [f"{self.heading()}:", *([f"  {self._remark()}"] if self._remark() else [])]
+        return "\n".join([*lines, *(f"  epsilon = {e:.4g} at delta = {d:g}" for e, d in self._values())])
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the same."""
+        rows = [(f"epsilon at delta {delta:g}", f"{found:.4g}") for found, delta in self._values()]
+        return card(self.heading(), rows, note=self._remark())
+
 
 @dataclass(frozen=True)
 class SystemAccount(Certificate):
@@ -200,13 +223,11 @@ class SystemAccount(Certificate):
         level = check_epsilon(epsilon)
         return min(fall.delta(level) for fall in self._falls)
 
-    def __str__(self) -> str:
-        """Say what the account covers, with a few of its values."""
+    def heading(self) -> str:
+        """Say what the account covers, and for whom."""
         change = "is replaced by another" if self.neighbors == "replace" else "is replaced by a constant"
         many = "any number of" if self.rounds is None else self.rounds
-        lines = [f"Account of {many} rounds, where losses react to released decisions and one round {change}:"]
-        lines += [f"  epsilon = {self.epsilon(delta):.4g} at delta = {delta:g}" for delta in (1e-5, 1e-6, 1e-8)]
-        return "\n".join(lines)
+        return f"Account of {many} rounds, where losses react to released decisions and one round {change}"
 
 
 def gaussian(mu: float) -> Statement:
@@ -314,15 +335,15 @@ class Account(Certificate):
         kind = Renyi if self.method == "rdp" else Composed
         return [Fall(kind(bound), bound.failure) for bound in bounds(self.exposure, self.adversary)]
 
-    def __str__(self) -> str:
-        """Say what the account covers, with a few of its values."""
+    def heading(self) -> str:
+        """Say what the account covers, and for whom."""
         who = "react to released decisions" if self.adversary == "adaptive" else "are fixed in advance"
         change = "is replaced by another" if self.neighbors == "replace" else "is replaced by a constant"
-        lines = [
-            f"Account ({self.method}) of {self.rounds} rounds, where losses {who} and one round {change}:",
-            f"  at most {self.draws} draws and {self.coins} coins can tell of it",
-        ]
-        for delta in (1e-5, 1e-6, 1e-8):
-            if self.stated is None or self.stated.least <= delta:
-                lines.append(f"  epsilon = {self.epsilon(delta):.4g} at delta = {delta:g}")
-        return "\n".join(lines)
+        return f"Account ({self.method}) of {self.rounds} rounds, where losses {who} and one round {change}"
+
+    def _remark(self) -> str:
+        return f"at most {self.draws} draws and {self.coins} coins can tell of it"
+
+    def _values(self) -> list[tuple[float, float]]:
+        least = 0.0 if self.stated is None else self.stated.least
+        return [(self.epsilon(delta), delta) for delta in (1e-5, 1e-6, 1e-8) if least <= delta]

@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from reticent._core._check import integer, positive, real
 from reticent._core._errors import WorkLimitError
+from reticent._core._html import card, grid, join
 from reticent.domains import Domain
 from reticent.losses import Loss
 from reticent.systems import (
@@ -151,38 +152,64 @@ class Comparison:
 
     def __str__(self) -> str:
         """Lay the comparison out as a table in plain text."""
-        T = self.goal.horizon
-        lines = [f"{T:,} rounds of {self.goal.loss!r} on {self.goal.domain!r}, {_wanted(self.goal)}", ""]
         measured = self.resting is not None
+        lines = [self._heading(), ""]
         if measured:
-            lines[1:] = [f"On the public data, never moving costs {self.resting:.6g} a round.", ""]
+            lines[1:] = [self._on_public_data(), ""]
         more = f"{'loss there':>12}{'changes':>10}" if measured else ""
         lines.append(f"{'system':<{_NAME}}{more}{'regret/round':>13}{'switches':>12}{'operations':>12}  assumes")
+        widths = (12, 10, 13, 12, 12)[0 if measured else 2 :]
         for offer in self.offers:
-            plan, cost = offer.plan, offer.cost(self.goal.loss)
-            assert plan is not None
-            assert cost is not None
-            shown = "" if plan.expected_switches is None else f"{plan.expected_switches:,.0f}"
-            marks = ["vacuous"] if plan.vacuous else ["not certified"] if plan.regret_bound is None else []
-            marks += [] if self.affordable(offer) else ["too much work"]
-            marks += [offer.reason] if measured and offer.tried is None else []
-            said = f" ({', '.join(marks)})" if marks else ""
-            numbers = f"{offer.regret_bound / T:>13.6g}{shown:>12}{cost.operations:>12.1g}"
-            if measured:
-                seen = offer.tried
-                numbers = (
-                    f"{'':>22}{numbers}" if seen is None else f"{seen.loss:>12.6g}{seen.switches:>10,.0f}{numbers}"
-                )
-            lines.append(f"{offer.system:<{_NAME}}{numbers}  {offer.assumes}{said}")
+            *numbers, assumes = self._cells(offer)
+            shown = "".join(f"{text:>{width}}" for text, width in zip(numbers, widths, strict=True))
+            lines.append(f"{offer.system:<{_NAME}}{shown}  {assumes}")
         if self.refusals:
             lines += ["", "does not apply"]
-            reasons: dict[str, list[str]] = {}
-            for offer in self.refusals:
-                reasons.setdefault(offer.reason, []).append(offer.system)
-            for reason, systems in reasons.items():
+            for reason, systems in self._reasons().items():
                 text = f"  {reason}: {'; '.join(systems)}"
                 lines += textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
         return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the same table."""
+        measured = self.resting is not None
+        heads = ["system", *(["loss there", "changes"] if measured else [])]
+        heads += ["regret/round", "switches", "operations", "assumes"]
+        table = grid(heads, [[offer.system, *self._cells(offer)] for offer in self.offers])
+        refused = [[reason, "; ".join(systems)] for reason, systems in self._reasons().items()]
+        below = [table, *([grid(["does not apply", "systems"], refused)] if refused else [])]
+        return card(self._heading(), note=self._on_public_data() if measured else "", below=join(below))
+
+    def _heading(self) -> str:
+        goal = self.goal
+        return f"{goal.horizon:,} rounds of {goal.loss!r} on {goal.domain!r}, {_wanted(goal)}"
+
+    def _on_public_data(self) -> str:
+        return f"On the public data, never moving costs {self.resting:.6g} a round."
+
+    def _cells(self, offer: Offer) -> list[str]:
+        """Return an offer's line of the table, without its name."""
+        plan, cost, measured = offer.plan, offer.cost(self.goal.loss), self.resting is not None
+        assert plan is not None
+        assert cost is not None
+        marks = ["vacuous"] if plan.vacuous else ["not certified"] if plan.regret_bound is None else []
+        marks += [] if self.affordable(offer) else ["too much work"]
+        marks += [offer.reason] if measured and offer.tried is None else []
+        cells = []
+        if measured:
+            seen = offer.tried
+            cells = ["", ""] if seen is None else [f"{seen.loss:.6g}", f"{seen.switches:,.0f}"]
+        cells.append(f"{offer.regret_bound / self.goal.horizon:.6g}")
+        cells.append("" if plan.expected_switches is None else f"{plan.expected_switches:,.0f}")
+        cells.append(f"{cost.operations:.1g}")
+        return [*cells, offer.assumes + (f" ({', '.join(marks)})" if marks else "")]
+
+    def _reasons(self) -> dict[str, list[str]]:
+        """Return the systems that do not apply, by the reason."""
+        reasons: dict[str, list[str]] = {}
+        for offer in self.refusals:
+            reasons.setdefault(offer.reason, []).append(offer.system)
+        return reasons
 
 
 class Wanted(TypedDict, total=False):

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from reticent._core._check import Array, integer
+from reticent._core._html import card, numbers
+from reticent._core._progress import Progress, watched
 from reticent._core._random import Seed, generator
 from reticent.domains._base import read_only
 from reticent.hindsight import Trace
@@ -18,6 +20,7 @@ from reticent.saving import pack, write_file
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._inbox import Inbox
 from reticent.systems._plan import BasePlan, SystemPlan
+from reticent.systems._words import claim_rows
 
 STATE = "learner"
 """What the state of a learner is called in its file."""
@@ -177,17 +180,19 @@ class Learner(ABC):
         finally:
             self._busy = False
 
-    def observe_many(self, *block: Any) -> Trace:
+    def observe_many(self, *block: Any, progress: Progress = False) -> Trace:
         """Take a block of rounds, with the same result to the last bit as one at a time, and return its trace.
 
-        If any round is refused, none is taken. Arrays may be mapped from disk; the trace refers to them.
+        If any round is refused, none is taken. Arrays may be mapped from disk; the trace refers to them. With
+        `progress=True` a bar on standard error shows how far a long block has come (it needs rich, of the extra lab);
+        a function is told the rounds done and all of them instead, some 32,000 rounds apart.
         """
         if self._busy:
             self._refuse_overlap()
         try:
             self._busy = True
             self._flush()
-            return self._play(block, self._admit(block))
+            return self._play(block, self._admit(block), progress)
         finally:
             self._busy = False
 
@@ -199,11 +204,11 @@ class Learner(ABC):
             self._refuse(count)
         return parts
 
-    def _play(self, block: tuple[Any, ...], parts: list[Any]) -> Trace:
+    def _play(self, block: tuple[Any, ...], parts: list[Any], progress: Progress = False) -> Trace:
         """Take in a block that was admitted."""
         first, begin = self._rounds, self._u.copy()
         try:
-            return self._record(block, parts, first, begin, self._take(parts))
+            return self._record(block, parts, first, begin, self._take(parts, progress))
         except BaseException as error:
             count = sum(len(part) for part in parts)
             error.add_note(f"{self._rounds - first} of the {count} rounds of this block had been taken in.")
@@ -334,12 +339,12 @@ class Learner(ABC):
     def _empty(self) -> None:
         self._take(self._inbox.take())
 
-    def _take(self, parts: list[Any]) -> Changes:
+    def _take(self, parts: list[Any], progress: Progress = False) -> Changes:
         """Take in prepared rounds; return the changes of decision, counted from the learner's first round."""
         self._round_steps()
         changes, before = Changes(), self._walk.u.copy()
         try:
-            for rows in parts:
+            for rows in watched(parts, progress):
                 self._walk.take(rows, changes)
         finally:
             changes = self._shown(changes, before)
@@ -355,6 +360,19 @@ class Learner(ABC):
         # Rounds can wait in the inbox until the decision may change, or it is full.
         self._wake = min(int(self._walk.due), done + self._inbox.capacity)
         self._rounds = max(done, self._rounds)  # fewer than were acknowledged: some were lost on the way
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the decision, where the learner stands, and what is promised."""
+        plan = self.plan
+        of = "" if plan.horizon is None else f" of {plan.horizon:,}"
+        rows = [
+            ("decision", numbers(self._x)),
+            ("rounds", f"{self._rounds:,}{of}"),
+            ("switches", f"{self._switches:,}" + (" (frozen: the decision stays)" if self.frozen else "")),
+            ("domain", repr(plan.domain)),
+            *claim_rows(plan, ", of the sequence of decisions"),
+        ]
+        return card(f"{type(self).__name__} of {self.loss!r}", rows, system=plan.system)
 
     def __copy__(self) -> NoReturn:
         """Refuse: two learners would share one walk, and neither would know of the other's rounds."""

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from reticent._core._check import Array, integer, positive
+from reticent._core._html import card
 from reticent.domains import Domain
 from reticent.losses import Linear, Loss
 from reticent.privacy._account import Certificate, Statement, SystemAccount
@@ -26,6 +27,8 @@ from reticent.systems._words import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from reticent.systems._learner import Learner
 
 _REAL_NUMBERS = ContextVar("real numbers", default=False)  # whether claims are checked without what rounding adds
@@ -243,6 +246,26 @@ class BasePlan(ABC):
     def __str__(self) -> str:
         """Lay the plan out as a table in plain text."""
         return labelled(self.rows())
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the same table."""
+        rows = [row for row in self.rows() if row != ("plan", self.system)]
+        return card(self.system, rows, system=self.system)
+
+    def plot(self) -> Figure:
+        """Draw what is promised, a panel for each question: what is revealed, how often decisions change, their cost.
+
+        Nothing in it depends on data. Needs matplotlib (`pip install 'reticent[lab]'`); the figure belongs to no
+        window: write it with `figure.savefig("plan.png")`, or let a notebook show it.
+
+        >>> import reticent as rt
+        >>> figure = rt.planning.plan_ftrl(rt.Ball(2), 1000, 1.0, 1.0, 1e-6).plot()
+        >>> [axis.get_title(loc="left") for axis in figure.axes][0]
+        'What do all decisions together reveal?'
+        """
+        from reticent.systems._picture import picture
+
+        return picture(self, self.system)
 
 
 @dataclass(frozen=True)

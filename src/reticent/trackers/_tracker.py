@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reticent._core._check import Array, numbers, real
+from reticent._core._html import card
+from reticent._core._html import numbers as numbers_of
 from reticent.domains import Interval
 from reticent.learners import Learner
 from reticent.saving import pack, write_file
@@ -151,6 +153,18 @@ class Tracker(ABC):
     def __copy__(self) -> NoReturn:
         """Refuse, as the learner does; of a tracker and its deep copy only one may go on."""
         raise TypeError("a tracker cannot be copied, only moved: pickle it, and resume one of the two")
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what is published, and what is promised of it."""
+        plan, shown = self.plan, self.value if isinstance(self.value, tuple) else (self.value,)
+        rows = [
+            ("published", numbers_of(shown)),
+            ("values taken in", f"{self.rounds:,}" + ("" if plan.horizon is None else f" of {plan.horizon:,}")),
+            ("changes", f"{self.switches:,}"),
+            ("bounds", f"{self.low:g} to {self.high:g}"),
+            ("privacy", f"epsilon {plan.epsilon:g}, delta {plan.delta:g}"),
+        ]
+        return card(type(self).__name__, rows)
 
     def _says(self, what: str) -> str:
         plan = self.plan

@@ -11,11 +11,12 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from reticent._core._check import Array, integer, positive, real
+from reticent._core._html import card
 from reticent._core._random import Seed, generator
 from reticent._core._tags import saved
 from reticent.domains import Interval
@@ -23,6 +24,9 @@ from reticent.privacy._meaning import beliefs_in_words, groups_in_words, guessed
 from reticent.privacy._pure import PureAccount, pure_event
 from reticent.systems._checks import check_neighbors, check_scale
 from reticent.systems._words import labelled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _GREATEST = 50.0  # beyond it a promise of exp(epsilon) is none
 _LEAST = 1e-6
@@ -137,6 +141,17 @@ class WindowPlan:
     def __str__(self) -> str:
         """Lay the plan out as a table in plain text."""
         return labelled(self.rows())
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the same table."""
+        (_, name), *rows = self.rows()
+        return card(name, rows)
+
+    def plot(self) -> Figure:
+        """Draw what is promised, as `BasePlan.plot` does: the curve of epsilon and delta."""
+        from reticent.systems._picture import picture
+
+        return picture(self, f"{self.what} of windows")
 
 
 def window_plan(

@@ -17,9 +17,9 @@ pytest.importorskip("matplotlib")
 from example import small_study
 from matplotlib.figure import Figure
 
+from reticent._core._look import MARKERS, NARROW, blank, look, narrow, numbered, styles
 from reticent.lab import Study, pictures
 from reticent.lab.pictures._groups import groups, settings
-from reticent.lab.pictures._style import MARKERS, blank, look, numbered, styles
 
 ROWS = [
     {
@@ -170,6 +170,34 @@ def test_no_change_at_all_has_a_place_on_the_axis() -> None:
     study = small_study(seeds=1)
     still = replace(study, runs=[replace(study.runs[0], switches=0), *study.runs[1:]])
     assert pictures.against_switches(still).axes[0].get_xscale() == "symlog"
+
+
+def test_certificates_far_above_leave_what_was_measured_apart() -> None:
+    study = small_study()
+    low = {"P-COMW": -40.0, "DP-FTRL": 35.0, "online gradient descent": -10.0}
+    far = [replace(run, regret=low[run.system], plan=run.plan | {"regret_bound": 2e4}) for run in study.runs]
+    for draw in (pictures.against_switches, pictures.against_epsilon):
+        axis = draw(replace(study, runs=far)).axes[0]
+        assert axis.get_yscale() == "symlog"
+        place = {
+            value: axis.transAxes.inverted().transform(axis.transData.transform((100, value)))[1]
+            for value in low.values()
+        }
+        assert max(place.values()) - min(place.values()) > 0.3  # a linear axis gives them 0.004 of its height
+        assert 0.0 in axis.get_yticks()
+    near = [replace(run, regret=low[run.system], plan=run.plan | {"vacuous": True}) for run in study.runs]
+    assert pictures.against_switches(replace(study, runs=near)).axes[0].get_yscale() == "linear"
+
+
+def test_a_picture_for_a_phone_is_narrow_with_panels_below_each_other() -> None:
+    study = small_study((0.5, 1.0, 3.0), seeds=1)
+    wide = pictures.regret_over_time(study)
+    with narrow():
+        small = pictures.regret_over_time(study)
+        assert small.get_figwidth() == NARROW
+    places = [axis.get_subplotspec().get_gridspec().ncols for axis in (wide.axes[0], small.axes[0])]
+    assert places == [3, 1]
+    assert pictures.regret_over_time(study).get_figwidth() == wide.get_figwidth()  # and back again
 
 
 def test_means_and_deviations_are_those_of_the_runs() -> None:

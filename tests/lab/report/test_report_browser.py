@@ -218,6 +218,41 @@ def test_it_fits_a_phone(view: Any) -> None:
     assert not view.locator("svg.wide").first.is_visible()
 
 
+DESK = {"viewport": {"width": 1400, "height": 900}}
+
+
+@pytest.mark.parametrize("view", [DESK, DESK | {"color_scheme": "dark"}], indirect=True, ids=["light", "dark"])
+def test_no_table_is_cut_on_a_desk(view: Any) -> None:
+    cut = "[...document.querySelectorAll('.box')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+    assert view.evaluate(cut) == 0
+    assert view.locator(".scrolls").count() == 0
+    view.set_viewport_size({"width": 700, "height": 900})
+    assert view.evaluate(cut) > 0  # so that this could fail
+
+
+@pytest.mark.parametrize("view", [{"color_scheme": "dark", "viewport": {"width": 700, "height": 900}}], indirect=True)
+def test_the_edge_of_a_box_that_scrolls_is_darker_than_the_page_in_the_dark(view: Any) -> None:
+    shadow = view.locator(".scrolls").first.evaluate("(one) => getComputedStyle(one).boxShadow")
+    assert shadow.startswith("rgba(0, 0, 0")
+
+
+@pytest.mark.parametrize("view", [PHONE], indirect=True)
+def test_on_a_phone_rows_are_lists_and_pictures_are_drawn_for_it(view: Any) -> None:
+    assert not view.locator("#happened thead").first.is_visible()
+    cell = view.locator("#happened tbody tr").first.locator("td").nth(1)
+    assert cell.get_attribute("data-name") == "regret (not private)"
+    assert "regret" in cell.evaluate("(one) => getComputedStyle(one, '::before').content")
+    assert view.get_by_role("rowheader").count() > 5  # still a table to who cannot see it
+    assert view.locator(".picture.large:visible").count() == 0
+    small = view.locator(".picture.small:visible")
+    assert small.count() >= 5
+    for one in small.all():
+        assert one.evaluate("(box) => box.scrollWidth <= box.clientWidth + 1")
+        text = one.locator("svg text").first
+        size = text.evaluate("(one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a")
+        assert size > 8.5  # pixels
+
+
 @pytest.mark.parametrize("view", [{"java_script_enabled": False}], indirect=True)
 def test_it_is_all_there_without_scripts(view: Any) -> None:
     assert view.locator("svg.wide:visible").count() == 2  # both views of the chart, one below the other

@@ -14,9 +14,10 @@ pytest.importorskip("matplotlib")
 
 from example import small_study
 
+from reticent._core._html import Html
 from reticent.lab import Study
 from reticent.lab.pictures._groups import Setting, groups, settings
-from reticent.lab.report import write_report
+from reticent.lab.report import _page, write_report
 from reticent.lab.report._page import losing, page
 from reticent.lab.report._words import defeats, plain
 
@@ -203,10 +204,47 @@ def test_chance_is_judged_by_the_spread_over_seeds() -> None:
         assert [one.chance for one in defeats(_settings(replace(study, runs=runs)))] == [words]
 
 
-def test_a_study_without_pcomw_says_so() -> None:
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out pictures, which take most of the time, where a test is about the words around them."""
+    monkeypatch.setattr(_page, "inline", lambda draw, name, title, words: Html(""))
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours alone", "none of ours"])
+@pytest.mark.usefixtures("undrawn")
+def test_sections_that_have_nothing_to_say_are_left_out(ours: bool) -> None:
+    study = small_study((0.5, 1.0))
+    few = replace(study, runs=[run for run in study.runs if (run.system == "P-COMW") == ours], refusals=[])
+    assert losing(_settings(few)) == ""
+    found = Reader(page(few))
+    for words in ("Where ours loses", "What did not run"):
+        assert words not in found.text
+    assert "Where ours loses" in Reader(page(study)).text
+
+
+def test_what_happened_comes_directly_after_in_short(text: str) -> None:
+    sections = re.findall(r'<section id="([a-z]+)"', text)
+    assert sections[:2] == ["short", "happened"]
+    happened = text[text.index('<section id="happened"') : text.index('<section id="decisions"')]
+    assert happened.index("<table") < happened.index('class="chart"') < happened.index('class="box picture')
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_curve_without_certificates_is_shown_once() -> None:
     study = small_study()
-    others = replace(study, runs=[run for run in study.runs if run.system != "P-COMW"])
-    assert "None of ours took part" in losing(_settings(others))
+    bare = replace(study, runs=[replace(run, plan=run.plan | {"vacuous": True}) for run in study.runs])
+    assert "Regret over time, with certificates" not in Reader(page(bare)).text
+    assert "Regret over time, with certificates" in Reader(page(study)).text
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_privacy_and_regret_may_hold_for_different_adversaries() -> None:
+    study = small_study()
+    plans = {"adversary": "oblivious", "adaptive_privacy": True}
+    told = page(replace(study, runs=[replace(run, plan=run.plan | plans) for run in study.runs]))
+    assert "may be chosen by somebody who watches" in told
+    old = page(replace(study, runs=[replace(run, plan=run.plan | {"adversary": "oblivious"}) for run in study.runs]))
+    assert "the losses must not depend on the decisions" in old
 
 
 def test_values_of_any_kind_are_written_plainly() -> None:

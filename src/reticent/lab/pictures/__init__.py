@@ -1,8 +1,8 @@
 """Pictures of studies: readable without colours, as PNG and as vectors."""
 
 from reticent.lab.pictures._budget import budget_left
+from reticent.lab.pictures._files import save
 from reticent.lab.pictures._path import decision_path
-from reticent.lab.pictures._style import save
 from reticent.lab.pictures._tables import exponents, landscape, winners
 from reticent.lab.pictures._time import privacy_spent, regret_over_time
 from reticent.lab.pictures._trade import against_epsilon, against_switches

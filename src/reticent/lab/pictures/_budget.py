@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from reticent.lab.pictures._style import blank, look, numbered
+from reticent._core._look import blank, look, numbered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reticent._core._look import number
 from reticent.lab._study import Best, Run, Study
-from reticent.lab.pictures._style import number
 
 Floats = NDArray[np.float64]
 

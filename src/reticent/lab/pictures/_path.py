@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reticent._core._names import INK
+from reticent._core._look import blank, counts, legend, look, number, styles
+from reticent._core._names import INK, MUTED
+from reticent.hindsight._picture import RUG, STEPS, marks
 from reticent.lab._study import Best, Run
-from reticent.lab.pictures._style import MUTED, Style, blank, counts, legend, look, number, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FEW = 40  # changes that are marked one by one
-_RUG = 250  # changes that are drawn as a rug; more as their number over time
-_STEPS = 1500  # pieces of a path that can be told apart on a page
 _BINS = 60
 
 
@@ -38,9 +35,9 @@ def decision_path(run: Run, coordinate: int | None = None, *, best: Best | None 
     choosing = coordinate is None and chooses(run)
     place = coordinate or 0
     values = points.argmax(axis=1) if choosing else points[:, place]
-    every = -(-len(run.starts) // _STEPS)
+    every = -(-len(run.starts) // STEPS)
     name = f"{run.system}, {run.switches:,} changes" + ("" if run.whole and every == 1 else " (thinned here)")
-    many = run.switches > _RUG
+    many = run.switches > RUG
     style = styles([run.system])[run.system]
     with look():
         figure, axes = blank(1 + many, height=3.6 if many else 2.9, sharex=True, height_ratios=[3, 1][: 1 + many])
@@ -53,7 +50,7 @@ def decision_path(run: Run, coordinate: int | None = None, *, best: Best | None 
         if many:
             _density(axes[1, 0], run)
         else:
-            _marks(top, edges[1:-1], values[::every][1:], style)
+            marks(top, edges[1:-1], values[::every][1:], style)
         top.set_ylabel(label or ("expert chosen" if choosing else f"decision, coordinate {place}"))
         axes[-1, 0].set_xlabel("rounds")
         counts(axes[-1, 0].xaxis)
@@ -69,15 +66,6 @@ def chooses(run: Run) -> bool:
     """
     points = np.array(run.points, dtype=float)
     return points.shape[1] > 1 and bool(np.isin(points, (0.0, 1.0)).all() and (points.sum(axis=1) == 1.0).all())
-
-
-def _marks(axis: Axes, at: NDArray[Any], values: NDArray[Any], style: Style) -> None:
-    """Mark changes on the path, or below it."""
-    if at.size <= _FEW:
-        axis.plot(at, values, linestyle="", **style.dots(), label="a change")
-        return
-    foot = np.full(at.size, 0.015)
-    axis.plot(at, foot, "|", color=MUTED, transform=axis.get_xaxis_transform(), label="a change")
 
 
 def _density(axis: Axes, run: Run) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reticent._core._names import INK
+from reticent._core._look import across, blank, legend, logarithmic, look, number, styles, tick
+from reticent._core._names import GRID, INK, PALETTE
 from reticent._core._names import label as short
-from reticent.lab.pictures._style import GRID, PALETTE, blank, legend, logarithmic, look, number, styles, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,8 +172,8 @@ def landscape(cells: Sequence[Mapping[str, Any]]) -> Figure:
         raise ValueError("landscape needs one cell at least, got none; give horizon, dim, epsilon and system of each")
     dims, horizons, epsilons = (sorted({cell[name] for cell in cells}) for name in ("dim", "horizon", "epsilon"))
     drawn = styles(cell["system"] for cell in cells if cell["system"] is not None)
-    rows = -(-len(dims) // _ACROSS)
-    columns = min(len(dims), _ACROSS)
+    columns = min(len(dims), across(_ACROSS))
+    rows = -(-len(dims) // columns)
     with look():
         width = max(3.2, columns * max(2.2, 0.4 + 0.95 * len(epsilons)))
         figure, axes = blank(rows, columns, width=width, height=rows * (0.9 + 0.55 * len(horizons)), sharey=True)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent._core._look import Style, across, blank, counts, legend, logarithmic, look, number, styles
+from reticent._core._names import MUTED
 from reticent.lab._study import Best, Study
 from reticent.lab.pictures._groups import Group, Setting, epsilons, groups, settings, some
-from reticent.lab.pictures._style import MUTED, Style, blank, counts, legend, logarithmic, look, number, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +72,8 @@ def regret_over_time(study: Study) -> Figure:
     panels = settings(study, found)
     drawn = styles(group.system for group in found)
     start = _start(found, study.best)
-    rows, columns = -(-len(panels) // _ACROSS), min(len(panels), _ACROSS)
+    most = across(_ACROSS)
+    rows, columns = -(-len(panels) // most), min(len(panels), most)
     with look():
         width, height = max(5.6, 2.7 * columns), 3.3 if rows == 1 else 2.2 * rows
         figure, axes = blank(rows, columns, width=width, height=height, sharex=True, sharey=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from reticent._core._look import Style, blank, counts, legend, logarithmic, look, number, styles
+from reticent._core._names import MUTED
 from reticent.lab._study import Study
 from reticent.lab.pictures._groups import Group, Spread, epsilons, some
-from reticent.lab.pictures._style import MUTED, Style, blank, counts, legend, logarithmic, look, number, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_FLAT = 3.0  # times what was measured: a certificate beyond would press the points of a linear axis together
 _TINY = 1e-3  # of the highest regret: less is nothing, and on a log axis would hide the rest
 
 
@@ -98,8 +100,11 @@ def _finish(figure: Figure, axis: Axes, found: Sequence[Group]) -> None:
     """Choose scales for what has been drawn, and name it."""
     logarithmic(axis.xaxis)
     values = [_regret(group).mean for group in found]
+    largest = max(abs(value) for value in values)
     if min(values) > _TINY * max(values):
         logarithmic(axis.yaxis)
+    elif any(group.bound is not None and group.bound > _FLAT * largest for group in found) and largest > 0:
+        logarithmic(axis.yaxis, around=largest)
     else:
         counts(axis.yaxis)
     axis.plot(

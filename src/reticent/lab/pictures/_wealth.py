@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.lab.pictures._style import blank, legend, logarithmic, look, number, numbered
+from reticent._core._look import blank, legend, logarithmic, look, number, numbered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from reticent._core._errors import need
+from reticent._core._html import Html, tag
+from reticent._core._look import DASHES, Style, styles, tick
 from reticent._core._names import INK
 from reticent.lab._study import Study
 from reticent.lab.pictures._groups import Floats, Group, groups, settings
-from reticent.lab.pictures._style import DASHES, Style, styles, tick
-from reticent.lab.report._html import Html, tag
 
 _POINTS = 120  # places of the cursor: about one per three pixels of a phone
 _SETTLED = 0.01  # the first part of a run, whose means jump too much to be drawn beside the rest

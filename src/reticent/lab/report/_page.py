@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from reticent._core._names import INK
+from reticent._core._html import NOT_PRIVATE, Html, join, tag
+from reticent._core._look import narrow, number
+from reticent._core._names import GRID, INK, MUTED
 from reticent.lab import pictures
 from reticent.lab._environment import in_words
 from reticent.lab._study import Best, Study
+from reticent.lab.pictures._files import as_svg
 from reticent.lab.pictures._groups import Group, Setting, Spread, epsilons, groups, settings
 from reticent.lab.pictures._path import chooses
-from reticent.lab.pictures._style import GRID, MUTED, as_svg, number
 from reticent.lab.report._chart import chart
-from reticent.lab.report._html import Html, facts, join, listed, scrolled, section, tag
+from reticent.lab.report._html import facts, listed, scrolled, section
 from reticent.lab.report._words import (
     ADVERSARY,
     FAR,
@@ -40,11 +43,22 @@ if TYPE_CHECKING:
 
 
 _COLOURS = {INK: "currentColor", MUTED: "var(--muted)", GRID: "var(--line)"}
-_LEAST, _MOST = 1.05, 1.75  # pixels of width per point of the picture: narrower boxes scroll, wider ones are not filled
+_LEAST, _MOST = 1.05, 1.9  # pixels of width per point of the picture: narrower boxes scroll, wider ones are not filled
 
 
-def inline(figure: Figure, name: str, title: str, words: str) -> Html:
-    """Return a figure as inline SVG with a caption; `name` makes its ids its own, `words` say what it shows."""
+def inline(draw: Callable[[], Figure], name: str, title: str, words: str) -> Html:
+    """Return a figure as inline SVG with a caption; `name` makes its ids its own, `words` say what it shows.
+
+    It is drawn twice, for a page and for a phone, and the page shows one of them.
+    """
+    large = _svg(draw(), name, title, words)
+    with narrow():
+        small = _svg(draw(), f"{name}-small", title, words)
+    boxes = [scrolled(large, title, "box picture large"), scrolled(small, title, "box picture small")]
+    return tag("figure", *boxes, tag("figcaption", words))
+
+
+def _svg(figure: Figure, name: str, title: str, words: str) -> Html:
     text = as_svg(figure)
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)
     assert size is not None
@@ -60,7 +74,7 @@ def inline(figure: Figure, name: str, title: str, words: str) -> Html:
         f'aria-labelledby="{name}-title {name}-words" style="{_widths(float(size[1]))}">'
         f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-words">{escape(words)}</desc>'
     )
-    return tag("figure", scrolled(Html(head + body + "</svg>"), title, "box picture"), tag("figcaption", words))
+    return Html(head + body + "</svg>")
 
 
 def _widths(points: float) -> str:
@@ -76,29 +90,29 @@ def still(study: Study, found: Sequence[Group]) -> Html:
     """Return every picture that the study has numbers for."""
     parts = []
     regret = all(group.regret is not None for group in found)
-    if study.best is not None:
+    if study.best is not None and (any(group.bound is not None for group in found) or len(settings(study, found)) > 1):
         title = "Regret over time, with certificates"
         words = (
             f"Regret over {study.runs[0].rounds:,} rounds, with one standard deviation over seeds as a band; "
             f"hollow marks are what is certified. At the end: {_ends(found)}."
         )
-        parts.append(_shown("over-time", title, words, pictures.regret_over_time(study)))
+        parts.append(_shown("over-time", title, words, partial(pictures.regret_over_time, study)))
     if regret and len(epsilons(found)) > 1:
         title = "What privacy costs"
         words = f"Regret against epsilon: filled marks are measured, hollow ones certified. {_ends(found)}."
-        parts.append(_shown("against-epsilon", title, words, pictures.against_epsilon(study)))
+        parts.append(_shown("against-epsilon", title, words, partial(pictures.against_epsilon, study)))
     if regret and len(found) > 1:
         title = "What changing seldom costs"
         changes = "; ".join(f"{group.label}: {number(group.switches.mean)}" for group in found)
         words = "Regret against changes of the decision: filled marks are measured, hollow ones certified. "
         words += f"{changes}."
-        parts.append(_shown("against-changes", title, words, pictures.against_switches(study)))
+        parts.append(_shown("against-changes", title, words, partial(pictures.against_switches, study)))
     if any(group.plan["spent"] for group in found):
         title = "Privacy spent over time"
         words = (
             "Epsilon spent after each round; it reaches what was promised (dotted) at the horizon and does not pass it."
         )
-        parts.append(_shown("spent", title, words, pictures.privacy_spent(study)))
+        parts.append(_shown("spent", title, words, partial(pictures.privacy_spent, study)))
     return join(parts)
 
 
@@ -112,14 +126,14 @@ def paths(study: Study, found: Sequence[Group]) -> Html:
         words = f"{label} over time in one run of {group.label}: {run.switches:,} changes in {run.rounds:,} rounds."
         if group.epsilon is not None:
             words += " Decisions are what the guarantee covers."
-        figure = pictures.decision_path(run, best=study.best, label=label)
-        inside = inline(figure, f"path-{k}", f"Decisions of {group.label}", words)
+        draw = partial(pictures.decision_path, run, best=study.best, label=label)
+        inside = inline(draw, f"path-{k}", f"Decisions of {group.label}", words)
         parts.append(tag("details", tag("summary", group.label), inside, open=k == 0))
     return join(parts)
 
 
-def _shown(name: str, title: str, words: str, figure: Figure) -> Html:
-    return join([tag("h3", title), inline(figure, name, title, words)])
+def _shown(name: str, title: str, words: str, draw: Callable[[], Figure]) -> Html:
+    return join([tag("h3", title), inline(draw, name, title, words)])
 
 
 def _ends(found: Sequence[Group]) -> str:
@@ -127,7 +141,22 @@ def _ends(found: Sequence[Group]) -> str:
 
 
 # The tables of a report: what every system did, and which of them did better than P-COMW.
-_SECRET = tag("span", "not private", class_="badge")
+_SECRET = NOT_PRIVATE
+
+
+class Head(NamedTuple):
+    """The heading of a column, what is said below it, and whether the column holds words."""
+
+    name: str
+    below: str = ""
+    text: bool = False
+
+
+class Cell(NamedTuple):
+    """What a cell shows, and what it is sorted by: nothing where that is not known."""
+
+    text: str
+    value: float | str | None
 
 
 def results(found: Sequence[Group], best: Best | None) -> Html:
@@ -135,38 +164,35 @@ def results(found: Sequence[Group], best: Best | None) -> Html:
     way = best is not None and best.share(0.0) is not None
     regret = any(group.regret is not None for group in found)
     right = any(run.correct is not None for group in found for run in group.runs)
-    heads = [_head("system"), _head("epsilon"), _head("runs")]
-    heads += [_head("of the way", _SECRET)] * way
-    heads += [_head("regret", _SECRET)] * regret + [_head("certified at most"), _head("mean loss", _SECRET)]
-    heads += [_head("right predictions", _SECRET)] * right + [
-        _head("changes"),
-        _head("changes allowed"),
-        _head("seconds"),
-    ]
+    heads = [Head("system"), Head("epsilon"), *([Head("of the way", _SECRET)] * way)]
+    heads += [Head("regret", _SECRET)] * regret + [Head("certified at most"), Head("mean loss", _SECRET)]
+    heads += [Head("right", _SECRET)] * right + [Head("changes"), Head("changes allowed"), Head("seconds")]
     rows = []
     for group in found:
         cells = [
-            _cell(group.label, group.label, "th"),
-            _cell("none" if group.epsilon is None else number(group.epsilon), group.epsilon),
-            _cell(str(len(group.runs)), len(group.runs)),
+            Cell(group.label, group.label),
+            Cell("none" if group.epsilon is None else number(group.epsilon), group.epsilon),
         ]
         if way and best is not None:
             came = best.share(group.loss.mean * group.runs[0].rounds) or 0.0
-            cells.append(_cell(f"{came:.0%}", came))
+            cells.append(Cell(f"{came:.0%}", came))
         if regret:
             cells.append(_spread(group.regret))
         bound = group.bound
-        cells.append(_cell("nothing useful" if bound is None else number(bound), bound))
+        cells.append(Cell("nothing useful" if bound is None else number(bound), bound))
         cells.append(_spread(group.loss))
         if right:
             share = _share(group)
-            cells.append(_cell("not counted" if share is None else f"{100 * share:.1f}%", share))
+            cells.append(Cell("not counted" if share is None else f"{100 * share:.1f}%", share))
         cells.append(_spread(group.switches))
-        cells.append(_cell("any number" if group.allowed is None else number(group.allowed), group.allowed))
+        cells.append(Cell("any number" if group.allowed is None else number(group.allowed), group.allowed))
         cells.append(_spread(group.seconds))
-        rows.append(tag("tr", *cells))
+        rows.append(cells)
+    seeds = sorted({len(group.runs) for group in found})
+    many = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     caption = (
-        "Mean ± standard deviation over runs that differ in their seed. Changes allowed: at most, or in expectation."
+        f"Mean ± standard deviation over runs that differ in their seed ({many} of each system). Changes allowed: at "
+        "most, or in expectation."
     )
     if best is not None:
         caption += f" {best.beside()} Of the way: from never moving (0%) to the best fixed decision (100%)."
@@ -179,18 +205,16 @@ def _share(group: Group) -> float | None:
 
 
 def losing(found: Sequence[Setting]) -> Html:
-    """Return where the best of ours did worse than others, in a sentence and a table."""
+    """Return where the best of ours did worse than others, in a sentence and a table; nothing where none met."""
     everyone = [group for setting in found for group in (*setting.groups, *setting.free)]
-    if not any(is_ours(group) for group in everyone):
-        return tag("p", "None of ours took part, so nothing can be said here.")
-    if all(is_ours(group) for group in everyone):
-        return tag("p", "Ours ran alone: there is nothing to compare it with.")
     lost = defeats(found)
     what = "regret" if all(group.regret is not None for group in everyone) else "mean loss"
     fair = [one for one in lost if one.setting is not None]
     seen, sure = sum(one.by_regret for one in fair), sum(one.by_regret and one.chance == FAR for one in fair)
     with_us = [setting.groups for setting in found if any(is_ours(group) for group in setting.groups)]
     met = sum(not is_ours(group) for inside in with_us for group in inside)
+    if not met and not lost:
+        return Html("")
     text = (
         f"Ours (P-COMW and the learners for ordinary data, the best of them) met rivals that promise the same {met} "
         f"time{'' if met == 1 else 's'}. The rival's measured {what} on this stream was lower {seen} times, "
@@ -199,19 +223,14 @@ def losing(found: Sequence[Setting]) -> Html:
     )
     if not lost:
         return tag("p", text)
-    both = tag("span", "rival, ours", class_="badge")
-    heads = [
-        _head("rival"),
-        _head("both promise", class_="text"),
-        _head(what, both),
-        _head("difference", class_="text"),
-    ]
-    heads += [_head("certified", both), _head("changes", both)]
+    both = "rival, ours"
+    heads = [Head("rival"), Head("both promise", text=True), Head(what, both), Head("difference", text=True)]
+    heads += [Head("certified", both), Head("changes", both)]
     caption = "Every rival with a lower measurement or certificate; one that promises less is beside the best of ours."
     return join([tag("p", text), _table(caption, heads, [_defeat(one) for one in lost], "Where ours loses")])
 
 
-def _defeat(one: Defeat) -> Html:
+def _defeat(one: Defeat) -> list[Cell]:
     ours, rival = one.ours, one.rival
     a, b = paid(rival), paid(ours)
     difference = "higher; only its certificate is lower"
@@ -220,45 +239,56 @@ def _defeat(one: Defeat) -> Html:
         difference = f"{share}, {one.chance}"
     bounds = ["none" if group.bound is None else number(group.bound) for group in (rival, ours)]
     terms = "the rival promises less" if one.setting is None else one.setting.title or "nothing more"
-    return tag(
-        "tr",
-        _cell(rival.system, rival.system, "th"),
-        _cell(terms, terms, "td", "text"),
-        _cell(f"{number(a.mean)}, {number(b.mean)}", a.mean - b.mean),
-        _cell(difference, a.mean - b.mean, "td", "text"),
-        _cell(", ".join(bounds), rival.bound),
-        _cell(f"{number(rival.switches.mean)}, {number(ours.switches.mean)}", rival.switches.mean),
-    )
+    return [
+        Cell(rival.system, rival.system),
+        Cell(terms, terms),
+        Cell(f"{number(a.mean)}, {number(b.mean)}", a.mean - b.mean),
+        Cell(difference, a.mean - b.mean),
+        Cell(", ".join(bounds), rival.bound),
+        Cell(f"{number(rival.switches.mean)}, {number(ours.switches.mean)}", rival.switches.mean),
+    ]
 
 
 def refused(refusals: Sequence[dict[str, str]]) -> Html:
     """Return the systems that did not run, with reasons."""
-    rows = [
-        tag("tr", _cell(one["system"], one["system"], "th"), _cell(one["reason"], one["reason"], "td", "text"))
-        for one in refusals
-    ]
-    heads = [_head("system"), _head("reason", class_="text")]
+    rows = [[Cell(one["system"], one["system"]), Cell(one["reason"], one["reason"])] for one in refusals]
+    heads = [Head("system"), Head("reason", text=True)]
     return _table("Systems that were asked for and did not run.", heads, rows, "What did not run")
 
 
-def _table(caption: str, heads: Sequence[Html], rows: Sequence[Html], name: str) -> Html:
+def _table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[Cell]], name: str) -> Html:
+    """Return a table whose headings become buttons that sort; on a phone every row is a list of names and values.
+
+    Roles say what the elements are also where the page lays them out as something else.
+    """
     words = f"{'-'.join(name.lower().replace(',', '').split())}-words"
-    parts = tag("thead", tag("tr", *heads)), tag("tbody", *rows)
-    table = tag("table", *parts, class_="sortable", aria_label=name, aria_describedby=words)
+    top = tag("tr", *(_head(head) for head in heads), role="row")
+    body = [
+        tag("tr", *(_cell(*pair, k) for k, pair in enumerate(zip(heads, row, strict=True))), role="row") for row in rows
+    ]
+    parts = tag("thead", top, role="rowgroup"), tag("tbody", *body, role="rowgroup")
+    table = tag("table", *parts, class_="sortable", role="table", aria_label=name, aria_describedby=words)
     return join([tag("p", caption, class_="note", id=words), scrolled(table, f"Table: {name}")])
 
 
-def _head(name: str, below: str = "", class_: str | None = None) -> Html:
-    return tag("th", tag("span", name), below, scope="col", class_=class_)
+def _head(head: Head) -> Html:
+    below = tag("span", head.below, class_="badge") if head.below else ""
+    class_ = "text" if head.text else None
+    return tag("th", tag("span", head.name), below, scope="col", role="columnheader", class_=class_)
 
 
-def _cell(text: str, value: float | str | None, name: str = "td", class_: str | None = None) -> Html:
+def _cell(head: Head, cell: Cell, place: int) -> Html:
+    value = cell.value
     known = "" if value is None else value if isinstance(value, str) else f"{value:.12g}"
-    return tag(name, text, data_value=known, class_=class_, scope="row" if name == "th" else None)
+    if place == 0:
+        return tag("th", cell.text, data_value=known, scope="row", role="rowheader")
+    named = f"{head.name} ({head.below})" if head.below else head.name
+    class_ = "text" if head.text else None
+    return tag("td", cell.text, data_value=known, data_name=named, role="cell", class_=class_)
 
 
-def _spread(value: Spread | None) -> Html:
-    return _cell(plus_minus(value), None if value is None else value.mean)
+def _spread(value: Spread | None) -> Cell:
+    return Cell(plus_minus(value), None if value is None else value.mean)
 
 
 # A study as one page: what was asked, promised and done, and how to do it again.
@@ -289,13 +319,13 @@ def _sections(study: Study, found: Sequence[Group]) -> list[tuple[str, str, Html
     nothing, asked = Html(""), settings(study, found)
     return [
         ("short", "In short", listed(in_short(asked)) if found else nothing),
-        ("asked", "What was asked", _asked(study)),
-        ("promised", "What was promised", join([_promised(group, k == 0) for k, group in enumerate(found)])),
         ("happened", "What happened", _happened(study, found) if found else _nothing()),
         ("decisions", "Where the decisions went", paths(study, found)),
         ("losing", "Where ours loses", losing(asked) if len(found) > 1 else nothing),
-        ("refused", "What did not run, and why", refused(study.refusals) if study.refusals else nothing),
+        ("asked", "What was asked", _asked(study)),
+        ("promised", "What was promised", join([_promised(group, k == 0) for k, group in enumerate(found)])),
         ("private", "How private this is", _private(found) if found else nothing),
+        ("refused", "What did not run, and why", refused(study.refusals) if study.refusals else nothing),
         ("repeat", "How to do it again", _repeat(study)),
     ]
 
@@ -353,9 +383,8 @@ def _nothing() -> Html:
 
 
 def _happened(study: Study, found: Sequence[Group]) -> Html:
-    parts = [_best(study)] if study.best is not None else []
-    parts += [results(found, study.best), tag("h3", "Over time"), chart(study), still(study, found)]
-    return join(parts)
+    words = [_best(study)] if study.best is not None else []
+    return join([results(found, study.best), tag("h3", "Over time"), chart(study), *words, still(study, found)])
 
 
 def _best(study: Study) -> Html:
@@ -380,7 +409,10 @@ def _private(found: Sequence[Group]) -> Html:
     terms: dict[tuple[float, float, str, str], list[str]] = {}
     for group in private:
         assert group.epsilon is not None
-        key = (group.epsilon, group.plan["delta"] or 0.0, str(group.plan["neighbors"]), str(group.plan["adversary"]))
+        # Studies of earlier versions say only for whom regret is bounded.
+        adaptive = group.plan.get("adaptive_privacy", group.plan["adversary"] == "adaptive")
+        watching = "adaptive" if adaptive else "oblivious"
+        key = (group.epsilon, group.plan["delta"] or 0.0, str(group.plan["neighbors"]), watching)
         terms.setdefault(key, []).append(group.system)
     parts = []
     for (epsilon, delta, neighbors, adversary), who in terms.items():

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from reticent._core._html import Html, join, tag
+from reticent._core._look import number
 from reticent._core._names import BUDGETED, FILTERED, PCOMW
 from reticent.lab.pictures._groups import Group, Setting, Spread
-from reticent.lab.pictures._style import number
-from reticent.lab.report._html import Html, join, listed, tag
+from reticent.lab.report._html import listed
 
 FAR, _SURE = "by more than two standard errors", 2.0
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import io
-import os
+import math
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reticent._core._errors import need
-from reticent._core._names import INK, NAMES
-from reticent.lab._kept import about
+from reticent._core._names import GRID, INK, LOOKS, MUTED, PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MUTED, GRID = "#575f68", "#d9dee3"  # side remarks, grid lines
-# Okabe and Ito's palette without its yellow, which is lost on white; ink takes the place of black.
-PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", INK, "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "X", "P", "<", ">", "*", "p", "h")
 DASHES: tuple[tuple[float, ...], ...] = (
     (),
@@ -66,6 +61,8 @@ _LOOK = {
     "errorbar.capsize": 2,
 }
 WIDTH = 5.6  # inches: the text column of a page
+NARROW = 3.5  # inches: a phone, where the text of a picture is then as large as that around it
+_ON_A_PHONE = ContextVar("on a phone", default=False)
 _HANDLE, _LETTER, _ROW = 0.62, 0.073, 0.17  # inches of a legend that a handle, a letter and a row take
 
 
@@ -100,16 +97,17 @@ def _shifted(choices: tuple[Any, ...], one: Any, times: int) -> Any:
 
 
 def styles(systems: Iterable[str]) -> dict[str, Style]:
-    """Return a style per system, no two alike: the common ones always have their own colour.
+    """Return a style per system, no two alike: a system of the registry has the same one in every picture.
 
     >>> found = styles(["something new", "P-COMW"])
     >>> found["P-COMW"].colour, found["something new"].colour != found["P-COMW"].colour
     ('#D55E00', True)
     """
     names = list(dict.fromkeys(systems))
-    fixed = {name: NAMES[name].colour for name in names if name in NAMES}
-    numbers = {name: PALETTE.index(colour) for name, colour in fixed.items() if colour is not None}
-    free = iter([*(k for k in range(len(PALETTE)) if k not in numbers.values()), *range(len(PALETTE), 10_000)])
+    numbers = {name: LOOKS[name] for name in names if name in LOOKS}
+    seen = {number % len(PALETTE) for number in numbers.values()}
+    own = {*LOOKS.values()}
+    free = iter([*(k for k in range(len(PALETTE)) if k not in seen), *(k for k in range(10_000) if k not in own)])
     numbers |= {name: next(free) for name in names if name not in numbers}
     return {name: numbered(number) for name, number in numbers.items()}
 
@@ -147,10 +145,26 @@ def look() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def narrow() -> Iterator[None]:
+    """Make figures inside for a phone: no wider than `NARROW`, with panels below each other."""
+    before = _ON_A_PHONE.set(True)
+    try:
+        yield
+    finally:
+        _ON_A_PHONE.reset(before)
+
+
+def across(most: int) -> int:
+    """Return how many panels may stand beside each other, where a page has room for `most`."""
+    return 1 if _ON_A_PHONE.get() else most
+
+
 def blank(
     rows: int = 1, columns: int = 1, *, height: float = 3.3, width: float = WIDTH, **more: Any
 ) -> tuple[Figure, Any]:
     """Return a figure that belongs to no window, and its axes as an array."""
+    width = min(width, NARROW) if _ON_A_PHONE.get() else width
     figure: Figure = need("matplotlib.figure", "lab").Figure(figsize=(width, height))
     need("matplotlib.backends.backend_agg", "lab").FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False, **more)
@@ -178,18 +192,34 @@ def counts(axis: Any) -> None:
     axis.set_major_formatter(lambda value, _: tick(value))
 
 
-def logarithmic(axis: Any) -> None:
-    """Make an x or y axis logarithmic, with enough plain numbers on it."""
+def logarithmic(axis: Any, around: float | None = None) -> None:
+    """Make an x or y axis logarithmic, with enough plain numbers on it; linear from -`around` to it, if that is given.
+
+    So what is measured around 0 and what is certified far above it can be seen on one axis.
+    """
     ticker = need("matplotlib.ticker", "lab")
     low, high = axis.get_data_interval()
     change = getattr(axis.axes, f"set_{axis.axis_name}scale")
-    if low <= 0:  # such as no change at all: linear up to 1
+    if around is not None:
+        edge = _rounded_up(around)
+        change("symlog", linthresh=edge, linscale=1.5)
+        far = [10.0**k for k in range(math.floor(math.log10(edge)) + 1, math.ceil(math.log10(max(high, edge))) + 1)]
+        below = [-edge] if low < -edge / 4 else []
+        axis.set_major_locator(ticker.FixedLocator([*below, 0.0, edge, *(x for x in far if x > 3 * edge)]))
+        axis.set_minor_locator(ticker.NullLocator())
+    elif low <= 0:  # such as no change at all: linear up to 1
         change("symlog", linthresh=1.0)
     else:
         change("log")
         axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
     axis.set_minor_formatter(ticker.NullFormatter())
     counts(axis)
+
+
+def _rounded_up(value: float) -> float:
+    """Return the next of 1, 2, 5, 10, 20, 50, ..."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(power * step for step in (1, 2, 5, 10) if power * step >= value * (1 - 1e-12))
 
 
 def tick(value: float) -> str:
@@ -202,42 +232,3 @@ def tick(value: float) -> str:
         if abs(value) >= size * (10 if letter == "k" else 1):
             return f"{value / size:.4g}{letter}"
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Write a figure as PNG and as SVG beside each other, and return both paths; equal figures give equal files.
-
-    >>> import tempfile
-    >>> from reticent.lab.pictures import wealth
-    >>> picture = wealth({"buy and hold": ([1, 2, 3], [1.0, 1.1, 1.2])})
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     [one.name for one in save(picture, Path(place) / "wealth")]
-    ['wealth.png', 'wealth.svg']
-    """
-    png, svg = png_and_svg(path)
-    png.parent.mkdir(parents=True, exist_ok=True)
-    with look(), about(png):
-        figure.savefig(png, format="png", dpi=160, metadata={"Software": None}, facecolor="white")
-    with about(svg):
-        svg.write_text(as_svg(figure, facecolor="white"), encoding="utf-8")
-    return png, svg
-
-
-def png_and_svg(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Return the two files of a picture, whichever of them is named.
-
-    >>> [str(one) for one in png_and_svg("study.svg")]
-    ['study.png', 'study.svg']
-    """
-    target = Path(path)
-    if target.suffix.lower() in (".png", ".svg"):
-        target = target.with_suffix("")
-    return target.with_name(f"{target.name}.png"), target.with_name(f"{target.name}.svg")
-
-
-def as_svg(figure: Figure, facecolor: str = "none") -> str:
-    """Return a figure as the text of an SVG; without a face colour it takes the colour of the page."""
-    page = io.StringIO()
-    with look():
-        figure.savefig(page, format="svg", metadata={"Date": None, "Creator": None}, facecolor=facecolor)
-    return page.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")  # Verdana is as wide
