@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -227,6 +228,9 @@ class KinkedSampler:
     Rows that come after the bound was built make draws dearer little by little. It is built again once they have cost
     as much more as a new bound costs. Costs are counted in operations, not measured, so that runs can be repeated.
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("built", "slope", "builds", "stretch", "draws", "fresh", "excess")
+    _grows: ClassVar[tuple[str, ...]] = ("slope",)
 
     PATIENCE = 4096  # proposals between two looks at whether a new bound would pay
     FRESH = 32  # draws after a build that show what a draw costs with a fresh bound

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,6 +62,8 @@ class Gibbs:
     ('curved', 0.0, True)
     """
 
+    _moves: ClassVar[tuple[str, ...]] = ("_history", "_samplers", "_chosen")
+
     def __init__(
         self,
         domain: Domain,
@@ -100,12 +102,13 @@ class Gibbs:
         options = {name: getattr(self, name) for name in ("lipschitz", "on_steep", "distance", "limit")}
         return Gibbs(self.domain, self.loss, self.beta, self.lam, **options)
 
-    def check_values(self, beta: float) -> None:
-        """Refuse a measure, from a file, with values that cannot be, or that is not one of this `beta` throughout."""
-        self.emptied()  # checks every value
-        for part in (self, *self._samplers.values()):
-            if (part.beta, part.lam) != (beta, self.lam):
-                raise ValueError(f"its measure has beta={part.beta!r} and lam={part.lam!r}, which are not the plan's")
+    def _catch_up(self, found: Gibbs) -> None:
+        """Have the samplers that a loaded measure has."""
+        self._samplers = {method: self._sampler(method) for method in found._samplers}
+
+    def _check_moved(self) -> None:
+        if not -1 <= self._chosen[0] <= self.rounds or self._chosen[1] not in ("", *self.methods):
+            raise ValueError(f"its measure has chosen {self._chosen[1]!r} at round {self._chosen[0]}")
 
     def _new_history(self) -> Any:
         # Histories and samplers are compiled: they are imported when a measure is made, not with the package.

@@ -14,7 +14,7 @@ from reticent.domains._base import read_only
 from reticent.hindsight import Trace
 from reticent.losses import Loss
 from reticent.losses._gate import Gate
-from reticent.saving import pack, write_file
+from reticent.saving import check_twin, pack, write_file
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._inbox import Inbox
 from reticent.systems._plan import BasePlan, SystemPlan
@@ -233,14 +233,18 @@ class Learner(ABC):
 
         The checksum of a file finds accidents; this finds a state that something else than `save` has put together:
         what has checks of its own is made again, so that they speak, and what says the same thing twice must say it
-        alike.
+        alike. A new learner of the plan says what must be equal, and of which kind the rest is, before compiled code
+        sees it.
         """
         odd = (vars(self).keys() - {"_busy"}) ^ {*self._parts}
         if odd or self._busy:
             raise ValueError(f"its state has {sorted(odd) or ['_busy']} too many or too few")
         self._check_plans()
         self._check_counts()
-        self._check_doors()
+        self._round_steps()
+        twin = type(self)(self.plan, self.loss, 0, on_steep=self._on_steep)
+        self._check_doors(twin)
+        check_twin(self._walk, twin._walk, (self._rng, twin._rng), "its walk")
         self._check_decision()
         repr(self)  # reads what else there is of the walk
 
@@ -249,13 +253,9 @@ class Learner(ABC):
         return [self.plan]
 
     def _check_plans(self) -> None:
-        """Refuse plans that are not as a planner wrote them, and a measure that is not that of the present one."""
-        plans = [self.plan, *self._plans()]
-        for plan in {id(plan): plan for plan in plans}.values():
+        """Refuse plans that are not as a planner wrote them."""
+        for plan in {id(plan): plan for plan in (self.plan, *self._plans())}.values():
             plan.check_as_written()
-        measure = getattr(self._walk, "measure", None)
-        if measure is not None:
-            measure.check_values(beta=plans[-1].beta)
 
     def _check_counts(self) -> None:
         for name in ("_switches", "_rounds", "_last"):
@@ -264,15 +264,17 @@ class Learner(ABC):
             raise ValueError(f"it counts {self._rounds} rounds, and its walk {self._walk.done}")
         if self._last != self._promised():
             raise ValueError(f"it would go on for {self._last} rounds, where its plan has {self._promised()}")
-        if self._rounds > self._last or self._wake < self._rounds:
-            raise ValueError(f"it stands at round {self._rounds} of {self._last}")
+        if self._rounds > self._last or self._switches > self._rounds:
+            raise ValueError(f"it stands at round {self._rounds} of {self._last}, after {self._switches} switches")
+        if type(self._wake) is not int or not self._rounds <= self._wake <= max(int(self._walk.due), self._rounds):
+            raise ValueError(f"it would let rounds wait until round {self._wake!r}")
 
-    def _check_doors(self) -> None:
+    def _check_doors(self, new: Learner) -> None:
         """What lets rounds in must do so as for a new learner, or it holds some back for the full check."""
-        gate, inbox = self._new_gate(), Inbox(self.plan.domain, self.loss, self.plan.lipschitz)
-        found, new = self._inbox.__getstate__(), inbox.__getstate__()
-        easier = found.pop("most") > new.pop("most") or found.pop("capacity") > new.pop("capacity")
-        if easier or found != new or type(self._gate) is not type(gate) or vars(self._gate) != vars(gate):
+        kinds = type(self._gate) is type(new._gate) and type(self._inbox) is type(new._inbox)
+        inbox, other = self._inbox.__getstate__(), new._inbox.__getstate__()
+        easier = not 0 <= inbox.pop("capacity") <= other.pop("capacity") or not inbox.pop("most") <= other.pop("most")
+        if not kinds or easier or inbox != other or vars(self._gate) != vars(new._gate):
             raise ValueError("it would let in rounds that its plan does not allow")
 
     def _check_decision(self) -> None:

@@ -9,6 +9,7 @@ true of any stream, and nothing is certified of the decisions. The constants wer
 from __future__ import annotations
 
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,6 +46,8 @@ class Filter:
     >>> bool(found.update(np.array([40_000_000_000]), np.zeros(1))[0] < 0)
     True
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("evidence", "weights", "mean", "covariance", "past", "seen")
 
     def __init__(self, dim: int, radius: float, lipschitz: float) -> None:
         """Know nothing but the scale."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from reticent._core._check import Array
 from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss, Objects, Rows
+from reticent.saving import refuse_unless
 from reticent.systems._decider import Changes
 from reticent.systems._learner import SystemLearner
 from reticent.systems.gate._release import BlockRelease, Integers
@@ -22,6 +23,8 @@ class BlockWalk(ABC):
 
     `release` is the grid of the present block, which ends after round `due`.
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("done", "torn", "u", "open")
 
     frozen = False
     release: BlockRelease
@@ -37,6 +40,11 @@ class BlockWalk(ABC):
     @abstractmethod
     def due(self) -> int:
         """How many rounds will have been taken in when the block ends."""
+
+    def _check_open(self, rounds: int) -> None:
+        """Refuse an open sum, from a file, that so many rounds cannot have brought."""
+        within = int(np.abs(self.open).max()) <= rounds * self.release.largest
+        refuse_unless(within, "its open block holds more than its rounds can have brought")
 
     @abstractmethod
     def _release(self) -> Array:

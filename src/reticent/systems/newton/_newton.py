@@ -235,6 +235,8 @@ class CurvedGate(Gate):
 
 @saved("walk of Newton steps")
 class _Newton(StepWalk):
+    _moves = ("A",)
+
     def __init__(self, plan: NewtonPlan, loss: Loss) -> None:
         super().__init__(plan.domain, loss)
         self.gamma, self.A = plan.gamma, plan.ridge * np.eye(self.u.size)

@@ -157,6 +157,15 @@ class PlannedEpochs(Epochs):
                 f"it stands in epoch {self.number}, after {self.before} rounds, which its plans are not for"
             )
 
+    def _catch_up(self, found: PlannedEpochs) -> None:
+        """Stand in the epoch of a loaded walk, with its plan: how epochs are planned may differ between versions."""
+        for plan in (*found.past, found.plan):
+            for name in ("domain", "lipschitz", "epsilon", "delta", "neighbors", "distance"):
+                if getattr(plan, name) != getattr(self.whole, name):
+                    raise ValueError(f"the {name} of one of its epochs is not that of its plan")
+        self.plan, self.length = found.plan, found.length
+        self.walk = new_walk(self.plan, self.loss, self.rng, self.on_steep, self.length)
+
 
 def _of_version_1(state: dict[str, Any]) -> dict[str, Any]:
     """Return the state of a learner of version 1 as one of today."""
