@@ -35,6 +35,7 @@ class Draw:
 
 # The Gibbs measure of a stream of losses over a body, and draws from it.
 
+_METHODS = ("closed-form", "gaussian", "line", "curved", "quartic", "tangent", "proximal")
 _FEW = 256  # rounds up to which a kinked sum is simply evaluated
 _TRIES = 20_000  # exact proposals before a draw without a fixed method turns to the certified chain
 
@@ -107,8 +108,10 @@ class Gibbs:
         self._samplers = {method: self._sampler(method) for method in found._samplers}
 
     def _check_moved(self) -> None:
-        if not -1 <= self._chosen[0] <= self.rounds or self._chosen[1] not in ("", *self.methods):
-            raise ValueError(f"its measure has chosen {self._chosen[1]!r} at round {self._chosen[0]}")
+        at, method = self._chosen
+        possible = ("", *self.methods) if at == self.rounds else ("", *_METHODS)  # others may have been, before
+        if not -1 <= at <= self.rounds or method not in possible:
+            raise ValueError(f"its measure has chosen {method!r} at round {at}")
 
     def _new_history(self) -> Any:
         # Histories and samplers are compiled: they are imported when a measure is made, not with the package.

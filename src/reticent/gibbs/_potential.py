@@ -134,6 +134,7 @@ class TangentSampler:
     """Exact draws by rejection from one tangent near the mode: good while the losses bend little beside lam."""
 
     _moves: ClassVar[tuple[str, ...]] = ("at", "counted", "_exact")
+    _may_lack: ClassVar[tuple[str, ...]] = ("at",)
 
     def __init__(self, history: Potential, beta: float, lam: float) -> None:
         self.history, self.beta, self.lam = history, beta, lam
@@ -174,6 +175,7 @@ class ProximalSampler:
     """Certified draws: a chain of exact proximal steps, as many as the distance asked takes (docs/theory, S11)."""
 
     _moves: ClassVar[tuple[str, ...]] = ("step_size", "tuned_at", "_left")
+    _may_lack: ClassVar[tuple[str, ...]] = ("_left",)
 
     PILOTS = 24
 

@@ -1,13 +1,12 @@
 """A loaded object beside a new one made for the same purpose: what never moves is equal, what does is of one kind.
 
 The checksum of a file finds accidents, and a key forgeries; this finds states that no run leads to, before compiled
-code sees them. Each class says in `_moves` what changes as rounds come in, and in `_grows` which arrays get longer; all
-else is compared, so that what somebody forgets to name is refused, not let through.
+code sees them. Each class says in `_moves` what changes as rounds come in, in `_grows` which arrays get longer, and in
+`_may_lack` what may be None; all else is compared, so that what somebody forgets to name is refused, not let through.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from reticent.domains import Domain
 from reticent.losses import Loss, Objects, Rows
 
 _MOST = 1 << 62  # whole numbers of a state: counts, and rounds that never come
+_GREATEST = 1e250  # other numbers: units are from 1e-100 to 1e100, and beyond it little is left before infinity
 
 
 def check_twin(found: Any, new: Any, own: tuple[Any, Any], name: str) -> None:
@@ -33,8 +33,8 @@ def refuse_unless(right: bool, what: str) -> None:
         raise ValueError(what)
 
 
-def moving(kind: type, what: str = "_moves") -> set[str]:
-    """Return what a class and those that it inherits from say of their objects: what moves, or what grows."""
+def _named(kind: type, what: str) -> set[str]:
+    """Return what a class and those that it inherits from say of their objects: what moves, say."""
     return {name for base in kind.__mro__ for name in vars(base).get(what, ())}
 
 
@@ -53,12 +53,14 @@ class _Pairs:
             new._catch_up(found)
         if vars(found).keys() - vars(new).keys():
             _refuse(name, sorted(vars(found).keys() - vars(new).keys()), "no such parts")
-        moves, grows = moving(type(new)), moving(type(new), "_grows")
+        moves, grows, may_lack = (_named(type(new), what) for what in ("_moves", "_grows", "_may_lack"))
         for part in vars(new):
             place = f"{name}.{part}"
             if not hasattr(found, part):
                 raise ValueError(f"{place} is missing")
             pair = getattr(found, part), getattr(new, part)
+            if part in may_lack and (pair[0] is None or pair[1] is None):
+                continue  # its owner knows
             if part in moves:
                 self._moved(*pair, place, longer=part in grows)
             else:
@@ -86,11 +88,10 @@ class _Pairs:
         elif isinstance(new, np.random.Generator):
             self._first(found, new, name)
         elif isinstance(new, np.ndarray):
-            if found.dtype != new.dtype or not np.array_equal(found, new):
-                raise ValueError(f"{name} is not that of its plan")
+            same = found.dtype == new.dtype and found.flags.writeable == new.flags.writeable
+            refuse_unless(same and np.array_equal(found, new), f"{name} is not that of its plan")
         elif isinstance(new, list | tuple):
-            if len(found) != len(new):
-                raise ValueError(f"{name} is not that of its plan")
+            refuse_unless(len(found) == len(new), f"{name} is not that of its plan")
             for i, pair in enumerate(zip(found, new, strict=True)):
                 self._equal(*pair, f"{name}[{i}]")
         elif found != new:
@@ -101,7 +102,8 @@ class _Pairs:
         if _has_parts(new):
             self.whole(found, new, name)
             return
-        if new is None or isinstance(new, list) or found is None:
+        if isinstance(new, list):
+            refuse_unless(type(found) is list, f"{name} is no list")
             return
         if isinstance(new, dict):
             refuse_unless(type(found) is dict and found.keys() == new.keys(), f"{name} has other parts")
@@ -121,7 +123,7 @@ class _Pairs:
         elif isinstance(new, int):
             refuse_unless(-_MOST <= found <= _MOST, f"{name} is {found!r}, which is beyond 2^62")
         elif isinstance(new, float):
-            refuse_unless(math.isfinite(found), f"{name} is {found!r}, which is not finite")
+            refuse_unless(abs(found) <= _GREATEST, f"{name} is {found!r}, which is too large to be")
 
 
 def check_array(found: Any, new: Any, name: str, *, longer: bool = False) -> None:
@@ -132,7 +134,7 @@ def check_array(found: Any, new: Any, name: str, *, longer: bool = False) -> Non
         what = f"an array of {found.dtype} of shape {found.shape}"
         _refuse(name, what, f"one of {new.dtype} of shape {new.shape} that can be written to")
     if found.dtype.kind == "f":
-        refuse_unless(bool(np.isfinite(found).all()), f"{name} has numbers that are not finite")
+        refuse_unless(bool((np.abs(found) <= _GREATEST).all()), f"{name} has numbers that are not finite, or too large")
     elif found.dtype.kind == "i" and found.size:
         refuse_unless(bool(-_MOST <= found.min() <= found.max() <= _MOST), f"{name} has numbers beyond 2^62")
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from reticent._core._check import Array, integer
-from reticent._core._random import Seed, generator
-from reticent.domains._base import read_only
+from reticent._core._forks import refuse_fork, watch
+from reticent._core._random import Seed, taken_over
+from reticent.domains._base import unchangeable
 from reticent.hindsight import Trace
 from reticent.losses import Loss
 from reticent.losses._gate import Gate
@@ -41,6 +42,8 @@ class Learner(ABC):
     _busy = False
     """Whether a call is at work. No other thread can come between looking at it and setting it (and no lock is there
     to be left locked by an interrupt): the interpreter changes threads at calls and loops only."""
+    _forked = False
+    """Whether this is the copy of a private learner in a fork of its process, where it can do nothing."""
 
     _parts: ClassVar[tuple[str, ...]] = (
         *("plan", "loss", "_on_steep", "_rng", "_switches", "_rounds", "_gate", "_inbox", "_walk", "_last"),
@@ -58,13 +61,14 @@ class Learner(ABC):
         """Put the first decision in play.
 
         `seed` None is a cryptographic generator, as privacy needs; a number is for tests and experiments. Rounds
-        steeper than `plan.lipschitz` are refused, or scaled down to it with `on_steep="clip"`.
+        steeper than `plan.lipschitz` are refused, or scaled down to it with `on_steep="clip"`. A generator that is
+        given is copied, and jumps ahead: no two learners, nor a learner and its caller, draw the same numbers.
         """
         if not isinstance(loss, Loss):
             raise ValueError(f"loss must be one of the losses of reticent.losses, got {loss!r}")
         self.plan, self.loss = plan, loss
         self._on_steep = on_steep
-        self._rng = generator(seed)
+        self._rng = taken_over(seed)
         self._switches = 0
         self._rounds = 0  # taken from the caller: those in the inbox included
         self._gate = self._new_gate()
@@ -73,6 +77,12 @@ class Learner(ABC):
         self._walk: Decider = self._new_walk()
         self._round_steps()
         self._stand()
+        self._settle_down()
+
+    def _settle_down(self) -> None:
+        """Belong to this process."""
+        if self.plan.private:
+            watch(self)
 
     def _promised(self) -> int:
         """Return how many rounds the promises of the plan last for: rounds beyond are refused."""
@@ -158,7 +168,7 @@ class Learner(ABC):
 
         A round that is refused leaves the learner as it was.
         """
-        if self._busy:
+        if self._busy or self._forked:
             self._refuse_overlap()
         try:
             self._busy = True
@@ -182,7 +192,7 @@ class Learner(ABC):
 
         If any round is refused, none is taken. Arrays may be mapped from disk; the trace refers to them.
         """
-        if self._busy:
+        if self._busy or self._forked:
             self._refuse_overlap()
         try:
             self._busy = True
@@ -283,8 +293,6 @@ class Learner(ABC):
         known = any(np.array_equal(x, domain.from_chart(u)) for u in (self._u, self._walk.u))
         if not known or not domain.contains(x):
             raise ValueError(f"its decision {x} is not the one of its walk, or lies outside {domain!r}")
-        if x.flags.writeable:
-            raise ValueError("its decision can be written to")
 
     def _record(self, block: tuple[Any, ...], parts: list[Any], first: int, begin: Array, changes: Changes) -> Trace:
         u = np.concatenate([begin[None], changes.points(begin.size)])
@@ -304,6 +312,8 @@ class Learner(ABC):
         )
 
     def _refuse_overlap(self) -> NoReturn:
+        if self._forked:
+            refuse_fork("learner")
         raise RuntimeError(
             "this learner is at work in another call, of another thread or of a loss function, and this one was "
             "refused; nothing of it was recorded: let threads take turns with a lock, or use rt.Journal"
@@ -353,7 +363,7 @@ class Learner(ABC):
         """Bring what the caller sees up to date with the walk; the count, which tells of an interrupt, comes last."""
         done = int(self._walk.done)
         if moved:
-            self._x = read_only(self.plan.domain._from_chart(self._u))
+            self._x = unchangeable(self.plan.domain._from_chart(self._u))
         # Rounds can wait in the inbox until the decision may change, or it is full.
         self._wake = min(int(self._walk.due), done + self._inbox.capacity)
         self._rounds = max(done, self._rounds)  # fewer than were acknowledged: some were lost on the way
@@ -364,7 +374,7 @@ class Learner(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle with nothing in the inbox; the state is as secret as the data."""
-        if self._busy:
+        if self._busy or self._forked:
             self._refuse_overlap()
         try:
             self._busy = True
@@ -372,6 +382,14 @@ class Learner(ABC):
         finally:
             self._busy = False
         return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state: the learner belongs to the process that it is loaded in."""
+        vars(self).update(state)
+        if isinstance(state.get("_x"), np.ndarray):
+            self._x = unchangeable(state["_x"])
+        if isinstance(state.get("plan"), BasePlan):
+            self._settle_down()
 
 
 class SystemLearner(Learner):

@@ -145,6 +145,8 @@ class Walk:
         "u",
     )
 
+    _may_lack: ClassVar[tuple[str, ...]] = ("_toss", "_verdict")
+
     def __init__(
         self, plan: Batches, measure: Gibbs, rng: np.random.Generator, coin: KeepingCoin, length: int = NEVER
     ) -> None:

@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from reticent._core._check import Array, integer, positive, real
-from reticent._core._random import Seed, generator
+from reticent._core._forks import refuse_fork, watch
+from reticent._core._random import Seed, taken_over
 from reticent._core._tags import saved
 from reticent.domains import Interval
 from reticent.privacy._pure import PureAccount, pure_event
@@ -162,15 +163,18 @@ class Windows(ABC):
 
     _busy = False
     """Whether a call is at work; no thread comes between looking at it and setting it (as in `Learner`)."""
+    _forked = False
+    """Whether this is a copy in a fork of its process, where it can do nothing (as in `Learner`)."""
 
     def __init__(self, plan: WindowPlan, seed: Seed) -> None:
         """Publish a number that knows of no value."""
         self.plan = plan
         self.switches = 0
         self.torn = False
-        self._rng = generator(seed)
+        self._rng = taken_over(seed)
         self._waiting: list[float] = []  # the open window: secret
         self._done = 0  # values of windows that are over
+        watch(self)
 
     @property
     @abstractmethod
@@ -193,7 +197,7 @@ class Windows(ABC):
 
     def take(self, value: float) -> None:
         """Take in one clipped value."""
-        if self._busy or self.torn:
+        if self._busy or self.torn or self._forked:
             self._refuse()
         try:
             self._busy = True
@@ -208,7 +212,7 @@ class Windows(ABC):
 
     def take_many(self, values: Array) -> None:
         """Take in clipped values; an interrupt leaves the tracker torn, so that none is given to it again."""
-        if self._busy or self.torn:
+        if self._busy or self.torn or self._forked:
             self._refuse()
         try:
             self._busy = self.torn = True
@@ -238,13 +242,18 @@ class Windows(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle and save a copy, made while no other thread changes it."""
-        if self._busy or self.torn:
+        if self._busy or self.torn or self._forked:
             self._refuse()
         try:
             self._busy = True
             return {name: copy.deepcopy(part) for name, part in vars(self).items() if name != "_busy"}
         finally:
             self._busy = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state: the tracker belongs to the process that it is loaded in."""
+        vars(self).update(state)
+        watch(self)
 
     def check_standing(self) -> None:
         """Refuse a loaded state in which no tracker can stand."""
@@ -259,6 +268,8 @@ class Windows(ABC):
             raise ValueError(f"it publishes {self.shown}, which lies beyond its bounds")
 
     def _refuse(self) -> NoReturn:
+        if self._forked:
+            refuse_fork("tracker")
         raise RuntimeError(
             "this tracker is at work in another thread, or was interrupted while it took in a block or released a "
             "window, and nothing more was recorded: let threads take turns with a lock; after an interrupt go on with "

@@ -15,6 +15,7 @@ import numpy as np
 
 from reticent._core._check import Array
 from reticent._core._tags import saved
+from reticent.saving import refuse_unless
 from reticent.systems.filtered._release import EpochRelease
 from reticent.systems.gate._release import Integers
 
@@ -84,6 +85,10 @@ class Filter:
         covariance[0, 0] = np.maximum(self.covariance[0, 0], _LEAST * self.variance)
         self.mean, self.covariance = mean, covariance
         self.past = np.zeros((weights.size, dim))  # buffers of the increments, which undo the mixing of the gate
+
+    def _check_moved(self) -> None:
+        variances = np.einsum("aaj->aj", self.covariance)
+        refuse_unless(bool((variances >= 0.0).all()), "its filter has variances below 0")
 
     def update(self, released: Integers, u: Array) -> Array:
         """Take in a release, which a block at the decision `u` led to; return the mean of w."""

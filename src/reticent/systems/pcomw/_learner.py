@@ -128,7 +128,7 @@ class PCOMW(Learner):
         """Take a saved state; in those of version 1 the learner itself kept count of its epochs."""
         if "_coin" in state:
             state = _of_version_1(state)
-        vars(self).update(state)
+        super().__setstate__(state)
 
 
 @saved("epochs of P-COMW")
