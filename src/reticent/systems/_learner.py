@@ -15,7 +15,7 @@ from reticent.domains._base import unchangeable
 from reticent.hindsight import Trace
 from reticent.losses import Loss
 from reticent.losses._gate import Gate
-from reticent.saving import check_twin, pack, write_file
+from reticent.saving import Key, check_twin, key_bytes, pack, write_file
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._inbox import Inbox
 from reticent.systems._plan import BasePlan, SystemPlan
@@ -74,7 +74,8 @@ class Learner(ABC):
         self._gate = self._new_gate()
         self._inbox = Inbox(plan.domain, loss, plan.lipschitz)
         self._last = self._promised()
-        self._walk: Decider = self._new_walk()
+        with np.errstate(all="ignore"):
+            self._walk: Decider = self._new_walk()
         self._round_steps()
         self._stand()
         self._settle_down()
@@ -219,15 +220,18 @@ class Learner(ABC):
             error.add_note(f"{self._rounds - first} of the {count} rounds of this block had been taken in.")
             raise
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, key: Key = None) -> None:
         """Write the state to a file, from which `rt.load(path)` makes a learner that goes on bit for bit.
 
         The file appears whole or not at all, with a checksum, and only its owner can read it (mode 0600): **it is as
         sensitive as the data**, because it holds past rounds and the random generator. Resume it once, and destroy it:
         two learners with the same randomness break privacy. The learner itself must not go on either, once the
         file is resumed. `rt.Journal` keeps a learner on disk all the time.
+
+        With a `key` (16 bytes or more; `secrets.token_bytes(32)`) the file ends with an HMAC-SHA256 code: `rt.load`
+        with the same key refuses what anybody else has written or changed. It hides nothing.
         """
-        write_file(path, pack(STATE, self.whole()))
+        write_file(path, pack(STATE, self.whole(), key_bytes(key)))
 
     def whole(self) -> Learner:
         """Return the learner itself; refuse one that an interrupt has left between two rounds."""
@@ -351,8 +355,10 @@ class Learner(ABC):
         self._round_steps()
         changes, before = Changes(), self._walk.u.copy()
         try:
-            for rows in parts:
-                self._walk.take(rows, changes)
+            # Whatever the caller has numpy do about underflow: an error in the middle would tell of a round.
+            with np.errstate(all="ignore"):
+                for rows in parts:
+                    self._walk.take(rows, changes)
         finally:
             changes = self._shown(changes, before)
             self._switches += len(changes)

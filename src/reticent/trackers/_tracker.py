@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from reticent._core._check import Array, numbers, real
 from reticent.domains import Interval
 from reticent.learners import Learner
-from reticent.saving import pack, write_file
+from reticent.saving import Key, key_bytes, pack, write_file
 from reticent.trackers._windows import Windows
 
 STATE = "tracker"
@@ -135,12 +135,13 @@ class Tracker(ABC):
         """Return an event of dp_accounting that bounds what the whole run reveals, for composing with others."""
         return self.plan.dp_event()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, key: Key = None) -> None:
         """Write the state to a file, from which `rt.load(path)` makes a tracker that goes on bit for bit.
 
-        As with `Learner.save` the file is as sensitive as the data: resume it once, and destroy it.
+        As with `Learner.save` the file is as sensitive as the data: resume it once, and destroy it. A `key` is as
+        there.
         """
-        write_file(path, pack(STATE, self))
+        write_file(path, pack(STATE, self, key_bytes(key)))
 
     def check_standing(self) -> None:
         """Refuse a loaded state in which no tracker can stand."""

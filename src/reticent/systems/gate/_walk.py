@@ -57,16 +57,14 @@ class BlockWalk(ABC):
             # A custom loss may raise: only rounds whose gradients are there are taken in.
             most, end = 1 if isinstance(rows, Objects) else _TOGETHER, self.due
             stop = min(len(rows), start + most, start + end - self.done)
-            # Whatever the caller has numpy do about underflow: an error here would tell of a round, and move others.
-            with np.errstate(all="ignore"):
-                part = self.release.summed(*self._gradients(rows[start:stop]))
-                self.torn = True
-                self.open += part
-                self.done += stop - start
-                if self.done == end:
-                    # What is released is in the walk before it is used; an interrupt from here on leaves it torn.
-                    self._go(self._release(), changes)
-                self.torn = False
+            part = self.release.summed(*self._gradients(rows[start:stop]))
+            self.torn = True
+            self.open += part
+            self.done += stop - start
+            if self.done == end:
+                # What is released is in the walk before it is used; an interrupt from here on leaves it torn.
+                self._go(self._release(), changes)
+            self.torn = False
             start = stop
 
     def _gradients(self, rows: Any) -> tuple[Array, Array]:
