@@ -1,7 +1,10 @@
 """What tests of journals share: a run with many changes, and children that work on it until they are killed."""
 
+import json
 import os
 import signal
+import threading
+from contextlib import contextmanager, suppress
 from functools import cache
 
 import numpy as np
@@ -117,12 +120,58 @@ def in_child(job):
     return child, reads
 
 
+PATIENCE = 300  # seconds: a test that waits longer for a child has found a hang, and must say so
+
+
+@contextmanager
+def patience(child, seconds=PATIENCE):
+    """Kill a child that takes longer than that, so that whoever waits for it, or for what it says, goes on."""
+    late = []
+
+    def give_up():
+        late.append(child)
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+    clock = threading.Timer(seconds, give_up)
+    clock.daemon = True
+    clock.start()
+    try:
+        yield
+    finally:
+        clock.cancel()
+    assert not late, f"a child took longer than {seconds} seconds"
+
+
 def heard(child, reads):
     """Wait for the end of a child; return what it told, and the signal or code that it ended with."""
-    with open(reads) as pipe:
+    with patience(child), open(reads) as pipe:
         lines = [line.split() for line in pipe.read().split("\n")[:-1]]
-    _, status = os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
     return [(int(a), int(b), bytes.fromhex(c)) for a, b, c in lines], status
+
+
+def in_child_words(job):
+    """Run `job()` in a fork of this process, which tells the texts that it returns."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reads)
+            os.write(writes, json.dumps(job()).encode())
+        finally:
+            os._exit(0)
+    os.close(writes)
+    return child, reads
+
+
+def heard_words(told):
+    """Return the texts that such a child told."""
+    child, reads = told
+    with patience(child), open(reads) as pipe:
+        words = pipe.read()
+        os.waitpid(child, 0)
+    return json.loads(words)
 
 
 def check_told(this, told):

@@ -91,10 +91,20 @@ def changed(value):
         yield 3
 
 
-def mutants(data):
-    """Yield (leaf, what was done to it, the bytes of the file) for every mutant of a saved state."""
-    count = len([*leaves(taken(data)[0])])
-    for number in range(count):
+def mutants(data, some=None, seed=0):
+    """Yield (leaf, what was done to it, the bytes of the file) for every mutant of a saved state, or some of them."""
+    rng, count = np.random.default_rng(seed), len([*leaves(taken(data)[0])])
+    if some is None:
+        yield from _all(data, range(count))
+        return
+    for number in rng.permutation(count)[:some]:
+        found = [*_all(data, [number])]
+        if found:
+            yield found[rng.integers(len(found))]
+
+
+def _all(data, numbers):
+    for number in numbers:
         structure, arrays = taken(data)
         leaf = [*leaves(structure)][number]
         value = leaf.value

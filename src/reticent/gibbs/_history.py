@@ -296,6 +296,11 @@ class RowHistory:
             _add_parts(np.append(slopes @ vectors, bent)[None], sums, low)
         return sums[:d], sums[d:].reshape(d, d)
 
+    def _check_moved(self) -> None:
+        for part in (self.summary.hessian, self.summary.floor):
+            if (np.diag(part) < 0.0).any():
+                raise ValueError("the curvature of its past is below 0")
+
     def recentre(self, z: Array, gradient: Array, hessian: Array) -> None:
         """Move the reference point to z, where the derivatives are as given."""
         low = self.summary.low.copy()

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from reticent._core._check import Array, numbers, real
 from reticent.domains import Interval
 from reticent.learners import Learner
-from reticent.saving import Key, key_bytes, pack, write_file
+from reticent.saving import Key, key_bytes, pack, refuse_unless, write_file
 from reticent.trackers._windows import Windows
 
 STATE = "tracker"
@@ -147,7 +147,20 @@ class Tracker(ABC):
         """Refuse a loaded state in which no tracker can stand."""
         public_interval(self.low, self.high)
         self._learner.check_standing()
+        self._check_own()
         repr(self)
+
+    def _check_own(self) -> None:
+        """Refuse what the tracker says of itself, in a loaded state, if what decides behind it says otherwise."""
+        behind = self._learner
+        if isinstance(behind, Windows):
+            ends = behind.plan.low, behind.plan.high
+            refuse_unless(
+                (self.low, self.high) == ends, f"its bounds {self.low!r} and {self.high!r} are not its plan's"
+            )
+            for name, other in (("q", "level"), ("levels", "levels")):
+                same = not hasattr(behind, other) or getattr(self, name) == getattr(behind, other)
+                refuse_unless(same, f"its {name} is not that of its releases")
 
     def __copy__(self) -> NoReturn:
         """Refuse, as the learner does; of a tracker and its deep copy only one may go on."""

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from reticent._core._random import Seed, taken_over
 from reticent._core._tags import saved
 from reticent.domains import Interval
 from reticent.privacy._pure import PureAccount, pure_event
+from reticent.saving import check_twin
 from reticent.systems._checks import check_neighbors, check_scale
 from reticent.systems._words import labelled
 
@@ -161,6 +162,7 @@ class Windows(ABC):
     The state is as secret as the data: it holds the values of the open window, and the random generator.
     """
 
+    _moves: ClassVar[tuple[str, ...]] = ("switches", "torn", "_waiting", "_done")
     _busy = False
     """Whether a call is at work; no thread comes between looking at it and setting it (as in `Learner`)."""
     _forked = False
@@ -255,12 +257,19 @@ class Windows(ABC):
         vars(self).update(state)
         watch(self)
 
+    def _twin(self) -> Windows:
+        """Return a new one of the same plan."""
+        return type(self)(self.plan, 0)
+
     def check_standing(self) -> None:
-        """Refuse a loaded state in which no tracker can stand."""
+        """Refuse a loaded state in which no tracker can stand: a new one says what must be equal."""
         if replace(self.plan) != self.plan or self.torn or not isinstance(self._rng, np.random.Generator):
             raise ValueError("its plan, or its standing, is not as it was written")
+        twin = self._twin()
+        check_twin(self, twin, (self._rng, twin._rng), "it")
         low, high = self.plan.low, self.plan.high
-        if len(self._waiting) >= self.plan.window or any(not (low <= v <= high or v != v) for v in self._waiting):
+        plain = all(type(v) is float and (low <= v <= high or v != v) for v in self._waiting)
+        if len(self._waiting) >= self.plan.window or not plain:
             raise ValueError("its open window has values that it could not have taken in")
         if integer("done", self._done, least=0) % self.plan.window or integer("switches", self.switches, least=0) < 0:
             raise ValueError(f"it counts {self._done} rounds in windows of {self.plan.window}")
