@@ -268,7 +268,7 @@ def test_a_live_pipe_is_followed_and_ctrl_c_keeps_what_is_done():
         _, err = process.communicate(timeout=60)
     finally:
         process.kill()
-        process.wait()
+        process.wait(60)
     assert process.returncode == 130
     assert b"rounds              2 of a horizon of 10,000" in err
     assert b"Traceback" not in err

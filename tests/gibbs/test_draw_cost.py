@@ -94,7 +94,9 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is counted in kilobytes on Linux only")
 @pytest.mark.parametrize("loss", ["Logistic", "Absolute"])
 def test_a_million_rows_take_little_more_than_themselves(loss):
-    done = subprocess.run([sys.executable, "-c", MEMORY.format(loss=loss)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY.format(loss=loss)], capture_output=True, text=True, check=True, timeout=600
+    )
     assert int(done.stdout) < 2.5 * 80e6
 
 

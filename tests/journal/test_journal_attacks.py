@@ -12,7 +12,8 @@ import threading
 
 import numpy as np
 import pytest
-from journals import PATIENCE, ROUNDS, heard, in_child, patience, run
+from journals import ROUNDS, heard, in_child, run
+from patient import PATIENCE, patience
 
 import reticent as rt
 from reticent.journal import Reader, _blocks

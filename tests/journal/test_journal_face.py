@@ -248,7 +248,7 @@ def test_one_writer_at_a_time(this, path):
         with pytest.raises(BlockingIOError, match="is open already"):
             rt.Journal(link)
         child = f"import reticent as rt; rt.Journal({str(path)!r})"
-        told = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=False)
+        told = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=False, timeout=600)
         assert f"BlockingIOError: [Errno 11] the journal is open already in process {os.getpid()}" in told.stderr
         with Reader(path) as reader:  # reading is no writing
             assert reader.rounds == 0

@@ -8,7 +8,8 @@ import sys
 
 import numpy as np
 import pytest
-from journals import PATIENCE, heard, in_child, run
+from journals import heard, in_child, run
+from patient import PATIENCE
 
 import reticent as rt
 from reticent.journal import Reader

@@ -268,7 +268,11 @@ def killed(url, kills, seed, room):
     ledger.add("people", room * EPSILON, 1e-30)
     script = Path(__file__).with_name("writers.py")
     done = subprocess.run(
-        [sys.executable, script, str(url), str(kills), str(seed)], capture_output=True, text=True, check=False
+        [sys.executable, script, str(url), str(kills), str(seed)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     count, *told = map(int, done.stdout.split())

@@ -48,7 +48,11 @@ def served(folder, initdb, postgres):
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **as_user}
     data = folder / "data"
     made = subprocess.run(
-        [initdb, "-D", data, "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync"], cwd=folder, check=False, **quiet
+        [initdb, "-D", data, "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync"],
+        cwd=folder,
+        check=False,
+        timeout=300,
+        **quiet,
     )
     if made.returncode:
         pytest.skip(f"initdb failed with code {made.returncode}")
@@ -68,7 +72,7 @@ def served(folder, initdb, postgres):
         yield url
     finally:
         process.terminate()
-        process.wait()
+        process.wait(60)
 
 
 def test_entries_and_the_chain(server):

@@ -197,7 +197,9 @@ def test_another_process_goes_on_to_the_last_bit(tmp_path):
         "import numpy as np, reticent as rt; d = np.load('rows.npz'); l = rt.load('state');"
         "t = l.observe_many(d['rows'], d['labels']); print(t.decisions().tobytes().hex(), l.switches)"
     )
-    told = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=600
+    )
     trace = learner.observe_many(ROWS[100:], LABELS[100:])
     assert told.stdout.split() == [trace.decisions().tobytes().hex(), str(learner.switches)]
 

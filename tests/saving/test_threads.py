@@ -26,7 +26,7 @@ def hammered(observe, rows=ROWS, threads=2):
     taken, refused, ready = [], [], threading.Barrier(threads)
 
     def work():
-        ready.wait()
+        ready.wait(60)
         for row in rows:
             try:
                 observe(row)
@@ -38,7 +38,8 @@ def hammered(observe, rows=ROWS, threads=2):
     for thread in crowd:
         thread.start()
     for thread in crowd:
-        thread.join()
+        thread.join(300)
+        assert not thread.is_alive()
     assert all("at work in another call" in words for words in refused)
     return len(taken), len(refused)
 
@@ -90,7 +91,8 @@ def test_a_decision_is_read_while_another_thread_writes(tmp_path):
         for start in range(0, 2000, 20):
             learner.observe_many(ROWS[start : start + 20])
         done.set()
-        reader.join()
+        reader.join(300)
+        assert not reader.is_alive()
         assert seen
         assert learner.rounds == 2000
 

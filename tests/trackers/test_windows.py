@@ -177,7 +177,8 @@ def test_threads_release_no_value_twice(monkeypatch):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            thread.join(300)
+            assert not thread.is_alive()
     finally:
         sys.setswitchinterval(before)
     assert sorted(released + tracker.learner._waiting) == sorted(accepted)
@@ -351,7 +352,7 @@ def test_first_number_needs_no_compiled_code():
         "import sys, reticent as rt; t = rt.PrivateQuantile(0.9, 0, 1, 1.0, window=3); t.update_many([0.1, 0.2, 0.3]); "
         "print(t.value, 'numba' in sys.modules)"
     )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=600)
     assert found.stdout.split()[1] == "False"
 
 

@@ -102,7 +102,7 @@ def test_the_front_door_clips_names_what_is_missing_and_needs_no_compiled_code()
         "for i in range(2000): learner.observe(1.0, i % 10)\n"
         "assert learner.switches and 'numba' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
 
 
 def test_an_open_run_is_saved_and_goes_on_bit_for_bit(tmp_path):

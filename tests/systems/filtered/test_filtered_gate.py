@@ -225,4 +225,4 @@ def test_no_compiled_code_is_loaded_on_the_way():
         "assert learner.switches and learner.spent() > 0.9\n"
         "assert not {'numba', 'dp_accounting', 'pandas', 'matplotlib', 'scipy.stats'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
