@@ -99,6 +99,7 @@ class Store:
         """Hold the ledger for one decision; what is appended is on disk when the block is left without an error."""
         # Others than SQLite may begin with what was true before they waited for the lock, unless they are told.
         options = {} if self._sqlite else {"isolation_level": "READ COMMITTED"}
+        seen = self._seen
         with self._told("no entry was made for certain, so release nothing"):
             with (
                 self._engine.connect().execution_options(**options) as connection,
@@ -108,7 +109,7 @@ class Store:
                     connection.exec_driver_sql(_NOT_FOR_EVER)
                     connection.exec_driver_sql(_ON_DISK)
                 writer = Writer(self, connection)
-                writer.check()
+                writer.check(seen)
                 yield writer
                 head = writer.head()
             self._remember(head)
@@ -117,13 +118,14 @@ class Store:
     def reading(self) -> Iterator[Reader]:
         """Look at the ledger as it is at one moment; writers need not wait."""
         options = {"reading": True} if self._sqlite else {"isolation_level": "REPEATABLE READ"}
+        seen = self._seen  # before the look begins, which does not show what others write from then on
         with (
             self._told("it could not be read"),
             self._engine.connect().execution_options(**options) as connection,
             connection.begin(),
         ):
             reader = Reader(self, connection)
-            reader.check()
+            reader.check(seen)
             yield reader
             head = reader.head()
         self._remember(head)
@@ -156,9 +158,9 @@ class Reader:
             raise ValueError(f"the head of {self._store.shown!r} is gone: the ledger was damaged")
         return int(found[0]), str(found[1])
 
-    def check(self) -> None:
-        """Refuse a ledger whose end was cut off, or that lacks what was seen here before."""
-        head, seen = self.head(), self._store._seen
+    def check(self, seen: tuple[int, str]) -> None:
+        """Refuse a ledger whose end was cut off, or that lacks a record that was seen here before."""
+        head = self.head()
         last = self.record(head[0])
         if head[0] and (last is None or last.digest != head[1] or digest(last.content) != head[1]):
             raise ValueError(
