@@ -186,6 +186,10 @@ class Number(Encoding):
         """Take the range."""
         self.range = ends
 
+    def shown_ends(self) -> tuple[str, str]:
+        """Return both ends of the range for a reader."""
+        return f"{self.range.low:g}", f"{self.range.high:g}"
+
     def code(self, value: Any) -> float:
         """Return the number itself."""
         try:
@@ -213,6 +217,12 @@ class Calendar(Number):
     def __init__(self, low: Any, high: Any, name: str = "bounds") -> None:
         """Take the first and the last day."""
         super().__init__(Range((day_of(low), day_of(high)), name))
+
+    def shown_ends(self) -> tuple[str, str]:
+        """Return the first and the last day."""
+        first = date(1970, 1, 1).toordinal()
+        low, high = (date.fromordinal(first + math.floor(day)).isoformat() for day in (self.range.low, self.range.high))
+        return low, high
 
     def code(self, value: Any) -> float:
         """Return the days since 1970."""

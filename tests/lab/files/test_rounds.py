@@ -71,12 +71,42 @@ def test_no_round_within_bounds_is_steeper_than_implied(tmp_path, loss, domain):
         (Linear(), {"features": ("age",), "target": "y"}, "leave --target"),
         (Logistic(), {"features": ("age", "1"), "target": "y"}, "got column 'age' twice"),
         (Logistic(), {"features": ("y",), "target": "y"}, "must not be one of the features"),
-        (Absolute(), {"target": "y", "positive": "1"}, "without labels"),
+        (Absolute(), {"target": "y", "labels": ("0", "1")}, "without labels"),
         (Logistic(), {"features": ("agee",), "target": "y"}, "did you mean 'age'"),
-        (Logistic(), {"features": ("age", "income"), "target": "y", "bounds": {"age": (0, 1)}}, "got none for income"),
-        (Logistic(), {"features": ("age",), "target": "y", "bounds": {"age": (1, 0)}}, "LOW below HIGH"),
-        (Logistic(), {"features": ("age",), "target": "y", "bounds": {"income": (0, 1)}}, "features or the target"),
-        (Logistic(), {"features": ("age",), "target": "y", "bounds": {"age": (0, 1), "y": (0, 1)}}, "for labels"),
+        (
+            Logistic(),
+            {"features": ("age", "income"), "target": "y", "bounds": {"age": (0.0, 1.0)}},
+            "got none for income",
+        ),
+        (Logistic(), {"features": ("age",), "target": "y", "bounds": {"age": (1.0, 0.0)}}, "LOW below HIGH"),
+        (Logistic(), {"features": ("age",), "target": "y", "bounds": {"income": (0.0, 1.0)}}, "features or the target"),
+        (
+            Logistic(),
+            {"features": ("age",), "target": "y", "bounds": {"age": (0.0, 1.0), "y": (0.0, 1.0)}},
+            "for labels",
+        ),
+        (Logistic(), {"features": ("age",), "target": "y", "categories": {"income": ("a", "b")}}, "for features, got"),
+        (Linear(), {"features": ("age",), "categories": {"age": ("a", "b")}}, "gradients are numbers"),
+        (
+            Logistic(),
+            {"features": ("age",), "target": "y", "bounds": {"age": (0.0, 1.0)}, "categories": {"age": ("a", "b")}},
+            "bounds or categories, got both",
+        ),
+        (
+            Logistic(),
+            {"features": ("age",), "target": "y", "bounds": {"age": (0.0, 1.0)}, "unit_rows": True},
+            "leave --bounds and --categories out, or --unit-rows",
+        ),
+        (
+            Logistic(),
+            {"features": ("age",), "target": "y", "bounds": {"age": (0.0, 1.0)}, "fill": {"age": "n/a"}},
+            "fill must be a value of its column, got 'n/a'",
+        ),
+        (
+            Logistic(),
+            {"features": ("age",), "target": "y", "bounds": {"age": (0.0, 1.0)}, "fill": {"y": "1"}},
+            "fill must be for features",
+        ),
     ],
 )
 def test_layouts_that_make_no_sense(tmp_path, loss, layout, said):
