@@ -104,9 +104,9 @@ def refuse(problem: Problem, found: Checked, columns: Columns, unharmed: str) ->
     source: Any = problem.source
     whole = "the" if found.whole else "the first"
     count = f"{found.bad:,} of {whole} {found.seen:,} rows"
-    these = (
-        "it is the only row that is" if found.bad == 1 else f"{count} are" if found.rows else f"all of {whole} {found.bad:,} rows are"
-    )
+    these = f"{count} are" if found.rows else f"all of {whole} {found.bad:,} rows are"
+    if found.bad == 1:
+        these = "it is the only row that is"
     advice = _advice(source, found, columns)
     raise ValueError(f"{found.told[0]}; {these} bad, and {unharmed}; {advice}")
 

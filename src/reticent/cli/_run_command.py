@@ -97,7 +97,9 @@ class Command:
         reader = files.enter_context(Reader(self.journal)) if self.resume else None
         journal = files.enter_context(Journal(self.journal))
         learner = journal.open_or_start(self.plan, loss, self.seed, on_steep=self.on_steep)
-        return learner, None if reader is None else Past(reader, self.problem, self.on_steep)
+        if reader is None:
+            return learner, None
+        return learner, files.enter_context(contextlib.closing(Past(reader, self.problem, self.on_steep)))
 
     def hindsight(self, recorder: Recorder, outcome: Outcome) -> Best | None:
         """Return the best fixed decision for the rounds that were taken in; none if Ctrl-C ends the search for it."""

@@ -160,6 +160,10 @@ class Past:
         self._seen += count
         return count
 
+    def close(self) -> None:
+        """Leave the journal."""
+        self._traces.close()
+
     def finish(self) -> None:
         """Refuse a source that ends before the journal does."""
         if self._seen < self.rounds:

@@ -443,7 +443,12 @@ def _default_domain(rounds: Rounds, name: str, loss: str, notes: list[str]) -> D
 
     from reticent.domains import Ball, Interval
 
+    label = not rounds.linear and rounds.columns[-1].kind != "number"
+    what = "log odds" if loss == "logistic" else "margins"
     if not rounds.features:
+        if label:
+            notes.append(f"domain interval:-{_ODDS:g}:{_ODDS:g}: {what} up to {_ODDS:g} (--domain gives another)")
+            return Interval(-_ODDS, _ODDS)
         if rounds.target_bounds is None:
             raise ValueError(
                 f"a domain must be given for {name} without features; give --domain interval:LOW:HIGH, or --bounds "
@@ -453,8 +458,7 @@ def _default_domain(rounds: Rounds, name: str, loss: str, notes: list[str]) -> D
     if rounds.linear:
         notes.append(f"domain ball:{rounds.dim}: decisions of length 1 at most (--domain gives another)")
         return Ball(rounds.dim)
-    if rounds.columns[-1].kind != "number":
-        what = "log odds" if loss == "logistic" else "margins"
+    if label:
         notes.append(f"domain ball:{rounds.dim}:{_ODDS:g}: {what} of a row up to {_ODDS:g} (--domain gives another)")
         return Ball(rounds.dim, _ODDS)
     if rounds.target_bounds is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,7 +80,7 @@ class Reader:
                     last = Change(place, record.rounds, point)
                     yield last
 
-    def traces(self, loss: Loss, on_steep: str = "raise") -> Iterator[Trace]:
+    def traces(self, loss: Loss, on_steep: str = "raise") -> Generator[Trace, None, None]:
         """Yield what the learner did, as `observe_many` returned it, record by record, with the rounds themselves.
 
         `loss` and `on_steep` must be those that it was started with; every record is checked on the way.

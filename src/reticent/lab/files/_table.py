@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,8 @@ from reticent._core._check import Array
 from reticent.estimators._encoding import Encoding, is_missing, shown
 
 _LISTED = 30  # names of columns in a message
+_GROUPED = re.compile(r"[+-]?\d{1,3}([,.' \u00a0]\d{3})*([.,]\d+)?|[+-]?\d+,\d+")
+_DATED = re.compile(r"\d{4}-\d\d-\d\d|\d\d?[./]\d\d?[./]\d{4}")
 _TOLD = 3  # bad rows that are told one by one
 
 
@@ -144,9 +147,10 @@ def _same_number(text: str, label: str) -> bool:
 
 
 def _other_form(text: str) -> str:
-    """Say how numbers are written, where a text is one in another form."""
-    bare = text.replace(",", "").replace(".", "").replace("'", "").replace(" ", "").replace("\u00a0", "").lstrip("+-")
-    return ", with a point for decimals and nothing between thousands" if bare.isascii() and bare.isdigit() else ""
+    """Say how numbers are written where a text is one in another form, and what to do with a date."""
+    if _GROUPED.fullmatch(text):
+        return ", with a point for decimals and nothing between thousands"
+    return " (for dates, give dates as bounds: 2020-01-01:2026-12-31)" if _DATED.match(text) else ""
 
 
 def choose(names: Sequence[str], wanted: str, table: str, hint: str = "") -> int:
