@@ -247,7 +247,7 @@ def results(contest: Contest) -> list[Row]:
                 share=_share(contest.best, [run.total for run in runs]),
                 regret=spread([(run.regret or 0.0) / T for run in runs]),
                 bound=None if runs[0].bound is None else runs[0].bound / T,
-                vacuous=bool(runs[0].plan["vacuous"]),
+                vacuous=bool(runs[0].plan["vacuous"]) or _says_nothing(contest.best, runs[0].bound),
                 switches=spread([run.switches for run in runs]),
                 expected=runs[0].plan["expected_switches"],
                 loss=spread([run.total / T for run in runs]),
@@ -258,6 +258,11 @@ def results(contest: Contest) -> list[Row]:
         )
     order = list(dict.fromkeys(entry.label for entry in contest.entries if entry.label))
     return sorted(found, key=lambda row: (order.index(row.label) if row.label else len(order), row.regret.mean))
+
+
+def _says_nothing(best: Best | None, bound: float | None) -> bool:
+    """Say whether never moving keeps a promise of so much regret on this data."""
+    return best is not None and best.idle is not None and bound is not None and bound >= best.idle - best.value
 
 
 def _share(best: Best | None, totals: list[float]) -> float | None:
@@ -309,6 +314,8 @@ def show(field: Field, contest: Contest) -> None:
         f"Mean{spread} over {seeds} seed{'' if seeds == 1 else 's'}; regret (a round) against the best fixed decision. "
         "Computed from the data: not private."
     )
+    if any(row.vacuous for row in found):
+        caption += " Vacuous: never moving keeps what is certified, too."
     if field.ground.steep:
         caption += " " + scaled_down(field.ground.steep, stream.rounds, stream.lipschitz)[0] + "."
     table(heads, cells, title=title, caption=caption, left=(0, 1), bold=bold)
@@ -318,7 +325,7 @@ def certified(row: Row) -> str:
     """Return the certified regret of a round in words."""
     if row.bound is None:
         return "none"
-    return "vacuous" if row.vacuous else f"{row.bound:.4f}"
+    return f"{row.bound:.4f}" + (" (vacuous)" if row.vacuous else "")
 
 
 def with_spread(found: Spread) -> str:
