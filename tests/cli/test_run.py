@@ -177,7 +177,7 @@ def test_a_bad_row_is_found_before_the_first_round(capsys, data, monkeypatch):
         code, out, err = run(capsys, data, *GOAL, "--horizon", "400")
     assert (code, out) == (2, "")
     assert f"error: {data}, line 302: column 'y' has 'oops' where a number is expected; it is the only row" in err
-    assert "nothing was run or spent; leave it out with --bad-rows skip, or correct the file" in err
+    assert "nothing was run or spent; leave it out with --bad-rows skip; or correct the file" in err
     code, out, err = run(capsys, data, *GOAL, "--bad-rows", "skip")
     assert code == 0
     assert "bad rows skipped    1 (not private" in err

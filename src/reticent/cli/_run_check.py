@@ -48,31 +48,33 @@ class Checked:
 def look(problem: Problem, most: int | None = None, step: Callable[[float], None] = lambda _: None) -> Checked:
     """Read all of a file as a run would; bad rows are counted up to the end of the first `most` good ones."""
     from reticent.cli._run_source import CLIP, FileSource, Signs
+    from reticent.lab.files import TooManyBad
 
     source = problem.source
     assert isinstance(source, FileSource)
     found, bound, shown = Checked(), source.bound, 0.0
     with source.opened() as table:
-        signs = Signs(table.name, bound)
-        for part in table.parts(bound.columns, skip=True):
-            signs.see(part.values)
-            if most is None or found.rows < most:
-                left = len(part) if most is None else min(len(part), most - found.rows)
-                found.bad = int(part.bad[left])
-            found.rows += len(part)
-            _count(found, bound, part.values)
-            if not problem.certain and len(part):
-                steep, constants = problem.steep(bound.block(part.values))
-                if steep.any() and not found.steep and problem.policy != CLIP:
-                    first = int(np.argmax(steep))
-                    place = f"{table.name}, {table.place} {part.line(first)}"
-                    found.told.append(f"{place}: {problem.complaint(float(constants[first]))}")
-                found.steep += int(steep.sum())
-            step(table.done() - shown)
-            shown = table.done()
-            if found.bad > max(_ENOUGH, found.rows):
-                found.whole = False
-                break
+        signs, table.enough = Signs(table.name, bound), _ENOUGH
+        try:
+            for part in table.parts(bound.columns, skip=True):
+                signs.see(part.values)
+                if most is None or found.rows < most:
+                    left = len(part) if most is None else min(len(part), most - found.rows)
+                    found.bad = int(part.bad[left])
+                found.rows += len(part)
+                table.enough = max(_ENOUGH, found.rows)
+                _count(found, bound, part.values)
+                if not problem.certain and len(part):
+                    steep, constants = problem.steep(bound.block(part.values))
+                    if steep.any() and not found.steep and problem.policy != CLIP:
+                        first = int(np.argmax(steep))
+                        place = f"{table.name}, {table.place} {part.line(first)}"
+                        found.told.append(f"{place}: {problem.complaint(float(constants[first]))}")
+                    found.steep += int(steep.sum())
+                step(table.done() - shown)
+                shown = table.done()
+        except TooManyBad:
+            found.bad, found.whole = table.skipped, False
         found.told = table.told + found.told
         found.empty = table.empty
     return found
@@ -125,7 +127,7 @@ def _advice(source: FileSource, found: Checked, columns: Columns) -> str:
     # A label that nobody named is a mistake in the names, or a third one: that leaves few rows out.
     if found.whole and (found.rows >= found.bad if not labels else found.rows > 9 * found.bad):
         parts.append(f"leave {'it' if found.bad == 1 else 'them'} out with --bad-rows skip")
-    return ", or ".join([*parts, "correct the file"])
+    return "; or ".join([*parts, "correct the file"])
 
 
 def _labels(path: str, columns: Columns, target: Column) -> list[str]:

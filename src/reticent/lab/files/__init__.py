@@ -3,7 +3,7 @@
 from reticent.lab.files._open import ahead, open_table
 from reticent.lab.files._rounds import Layout, Rounds
 from reticent.lab.files._scorer import Scorer
-from reticent.lab.files._table import BadRow, Column, Distinct, Part, Table, choose
+from reticent.lab.files._table import BadRow, Column, Distinct, Part, Table, TooManyBad, choose
 
 __all__ = [
     "BadRow",
@@ -14,6 +14,7 @@ __all__ = [
     "Rounds",
     "Scorer",
     "Table",
+    "TooManyBad",
     "ahead",
     "choose",
     "open_table",

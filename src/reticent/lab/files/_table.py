@@ -27,6 +27,10 @@ class BadRow(ValueError):
     """A row that cannot be read; the message says where, what was found and what to do."""
 
 
+class TooManyBad(ValueError):
+    """So many bad rows that nobody wants to read on."""
+
+
 class BadCell(ValueError):
     """What is wrong with one cell, in a few words; `empty` is its column where nothing is there."""
 
@@ -216,7 +220,8 @@ class Part:
 class Table(ABC):
     """One pass over a file: names of columns first, then rows in parts; `skipped` counts the bad rows left out.
 
-    `told` has the first of them in words, `empty` how many had nothing in a column, by its name.
+    `told` has the first of them in words, `empty` how many had nothing in a column, by its name. More of them than
+    `enough` raise `TooManyBad`.
     """
 
     place: str
@@ -229,6 +234,7 @@ class Table(ABC):
         """Take the name of the file, for messages, and the names of its columns."""
         self.name, self.names = name, tuple(names)
         self.skipped = 0
+        self.enough = math.inf
         self.told: list[str] = []
         self.empty: Counter[str] = Counter()
 
@@ -243,6 +249,8 @@ class Table(ABC):
             self.empty[bad.empty] += 1
         if len(self.told) < _TOLD:
             self.told.append(f"{self.name}, {self.place} {line}: {bad}")
+        if self.skipped > self.enough:
+            raise TooManyBad
 
     def parts(self, columns: Sequence[Column], *, skip: bool = False, most: int = 65536) -> Iterator[Part]:
         """Go through the good rows in parts of at most `most`.
