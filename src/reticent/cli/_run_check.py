@@ -159,11 +159,12 @@ def check_horizon(problem: Problem, found: Checked | None, horizon: int | None, 
 def check_steep(problem: Problem, found: Checked, unharmed: str) -> None:
     """Refuse rows that are steeper, or longer, than was said, where one of them would end the run."""
     from reticent.cli._run_source import STOP
+    from reticent.cli._show import counted
 
     if found.steep and problem.policy == STOP:
         rest = found.rows - found.steep
         skip = f", or leave them out with --bad-rows skip, which leaves {rest:,}" if rest >= found.steep else ""
-        raise ValueError(f"{found.told[-1]}{skip}; {_counted(found.steep, 'row')} like this, and {unharmed}")
+        raise ValueError(f"{found.told[-1]}{skip}; {counted(found.steep, 'row')} like this, and {unharmed}")
 
 
 def remarks(problem: Problem, found: Checked) -> list[str]:
@@ -186,10 +187,6 @@ def remarks(problem: Problem, found: Checked) -> list[str]:
     if found.steep and problem.policy == CLIP:
         said.append(f"{found.steep:,} of {found.rows:,} rounds are steeper than lipschitz {problem.lipschitz:.6g}")
     return said
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 # `--check` alone: what was found, and what would be promised.

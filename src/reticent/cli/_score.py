@@ -53,7 +53,7 @@ def score(
     A scorer (`run --scorer`) says itself how columns are read; for decisions (`run --out`) give the options of columns
     of the run again. Weights of a private run are public, a score is not: it is computed from the row itself.
     """
-    from reticent.cli._show import check_outputs, say
+    from reticent.cli._show import check_outputs, counted, say
     from reticent.lab._kept import about
     from reticent.lab.files import open_table
 
@@ -70,8 +70,8 @@ def score(
             files.enter_context(about(out))
             file = files.enter_context(out.open("w", encoding="utf-8", newline=""))
         count = _write(scorer, table, file, skip, json)
-    left = f", {table.skipped:,} bad rows left out" if table.skipped else ""
-    say(f"{count:,} rows scored{left}; a score is about one row, and not private")
+    left = f", {counted(table.skipped, 'bad row')} left out" if table.skipped else ""
+    say(f"{counted(count, 'row')} scored{left}; a score is about one row, and not private")
 
 
 def _scorer(path: Path, columns: Columns, loss: str | None, table: Table) -> Scorer:

@@ -196,6 +196,15 @@ def progress(total: float | None, title: str, *, quiet: bool = False) -> Iterato
         yield step
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "row"), counted(2000, "bad row")
+    ('1 row', '2,000 bad rows')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def left_in_words(seconds: float, done: int, total: int) -> str:
     """Say how long the rest of some pieces of work will take, if it goes on as it did.
 
