@@ -117,29 +117,30 @@ def _advice(source: FileSource, found: Checked, columns: Columns) -> str:
     bound, parts = source.bound, []
     target = bound.columns[-1]
     labels = target.kind in ("label", "class") and f"column {target.name!r} has" in found.told[0]
-    if labels:
-        parts += _labels(source.name, columns, target)
+    if labels and (named := _labels(source.name, columns, target)):
+        return f"{named}; or correct the file"  # what else there is shows when labels are read
     fillable = [column.name for column in bound.features if found.empty[column.name] and not column.fills]
     if fillable:
         names = ",".join(f"{name}=VALUE" for name in fillable)
         cells = sum(found.empty[name] for name in fillable)
-        parts.append(f"give --fill {names}, what counts in empty cells ({cells:,} here), chosen without looking")
+        these = "" if cells == found.bad else f" for {cells:,} of them"
+        parts.append(f"give --fill {names}{these}: what counts in empty cells, chosen without looking at the data")
     # A label that nobody named is a mistake in the names, or a third one: that leaves few rows out.
     if found.whole and (found.rows >= found.bad if not labels else found.rows > 9 * found.bad):
         parts.append(f"leave {'it' if found.bad == 1 else 'them'} out with --bad-rows skip")
     return "; or ".join([*parts, "correct the file"])
 
 
-def _labels(path: str, columns: Columns, target: Column) -> list[str]:
+def _labels(path: str, columns: Columns, target: Column) -> str:
     """Look which labels there are, and propose those if they are two."""
     from reticent.cli._columns import texts_of
 
     found = texts_of(path, target.name, **columns.form)
     if len(found) != 2 or any("," in text for text in found):
-        return []
+        return ""
     if target.labels and found[0] == target.labels[1]:
         found.reverse()
-    return [f"name both labels, the one to predict last, such as --labels {','.join(found)}"]
+    return f"name both labels, the one to predict last, such as --labels {','.join(found)}"
 
 
 def check_horizon(problem: Problem, found: Checked | None, horizon: int | None, unharmed: str) -> None:
