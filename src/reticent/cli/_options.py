@@ -55,7 +55,7 @@ Features = Annotated[
 Target = Annotated[str | None, typer.Option(help="The column to predict.", rich_help_panel=COLUMNS)]
 Intercept = Annotated[bool, typer.Option(help="Add a feature that is always 1.", rich_help_panel=COLUMNS)]
 Bounds = Annotated[
-    str, typer.Option(help="Public limits: age=0:120,since=2020-01-01:2026-12-31.", rich_help_panel=COLUMNS)
+    str, typer.Option(help="Public limits of numbers or dates: age=0:120,income=0:1e6.", rich_help_panel=COLUMNS)
 ]
 Labels = Annotated[
     str | None,

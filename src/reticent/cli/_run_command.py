@@ -138,9 +138,13 @@ class Command:
         if not self.quiet:
             say(in_words(found, self.on_steep == "clip"))
             if outcome.interrupted:
-                say("interrupted; the decisions so far are written")
+                say("interrupted; the decisions so far are written" + self._way_on)
             if outcome.unread:
                 say("stopped: whoever read the output has gone")
+
+    @property
+    def _way_on(self) -> str:
+        return "" if self.journal is None else "; the same command with --resume goes on"
 
     def publish(self, learner: Learner, recorder: Recorder, outcome: Outcome, scorer: Path | None) -> None:
         """Write the last decision as a score that others can apply."""

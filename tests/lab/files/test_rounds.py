@@ -1,5 +1,7 @@
 """From columns to rounds: public bounds only, and the slope that they imply."""
 
+from datetime import date
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,33 @@ def test_no_round_within_bounds_is_steeper_than_implied(tmp_path, loss, domain):
     constants = loss.lipschitz(domain, *rounds.block(values))
     assert constants.max() <= limit * (1 + 1e-12)
     assert constants.max() >= 0.99 * limit
+
+
+def test_no_row_of_numbers_dates_and_categories_is_longer_than_one(tmp_path):
+    path = tmp_path / "more.csv"
+    cells = ["-5,Paris,1900-01-01,1", "1e9,Rome,2999-01-01,0", ",,,1", "60,Lyon,2024-07-01 06:00,0", "30,?,n/a,1"]
+    path.write_text("age,city,since,y\n" + "\n".join(cells) + "\n")
+    layout = Layout(
+        ("age", "city", "since"),
+        "y",
+        True,
+        {"age": (0.0, 60.0), "since": (date(2024, 1, 1), date(2025, 1, 1))},
+        None,
+        {"city": ("Paris", "Lyon", "other")},
+        {"age": "30", "city": "other", "since": "2024-07-02"},
+    )
+    with open_table(str(path)) as table:
+        rounds = layout.bind(table, Logistic())
+        x, _ = rounds.block(np.concatenate([part.values for part in table.parts(rounds.columns)]))
+    assert rounds.decision == ("age", "city=Paris", "city=Lyon", "city=other", "since", "intercept")
+    lengths = np.linalg.norm(x, axis=1)
+    assert lengths.max() == pytest.approx(1.0)
+    assert lengths.min() >= 0.7  # each row has its category and its intercept
+    np.testing.assert_allclose(x[:, 1:4].sum(axis=1), 0.5)
+    assert rounds.steepest(Ball(6, 8.0), Logistic()) <= 1.0
+    assert rounds.scaling == (
+        "public bounds: age from 0 to 60, city one of Paris, Lyon, other, since from 2024-01-01 to 2025-01-01"
+    )
 
 
 @pytest.mark.parametrize(
