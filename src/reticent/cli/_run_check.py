@@ -153,7 +153,7 @@ def check_horizon(problem: Problem, found: Checked | None, horizon: int | None, 
     if horizon is not None and rounds is not None and rounds > horizon:
         raise ValueError(
             f"{problem.source.name} has {rounds:,} rounds, more than the horizon of {horizon:,}, and what is promised "
-            f"ends there; {unharmed}; give --horizon {rounds}, or a file with the first {horizon:,} rows"
+            f"ends there; {unharmed}; give --horizon {rounds}{'' if found is None else ', or a shorter file'}"
         )
 
 
