@@ -122,6 +122,8 @@ def summary(
     notes: list[str],
 ) -> dict[str, Any]:
     """Return the numbers of a run by name; those under `not_private` are computed from the data."""
+    from reticent.privacy._meaning import guessed
+
     plan, rounds = learner.plan, recorder.rounds
     measured: dict[str, Any] = {"mean_loss": recorder.total / rounds if rounds else None}
     measured |= {"bad_rows_skipped": outcome.bad, "steep_rounds": outcome.steep}
@@ -143,6 +145,7 @@ def summary(
         "epsilon": plan.epsilon,
         "delta": plan.delta,
         "epsilon_spent": (learner.spent() if learner.rounds else 0.0) if plan.private else None,
+        "attacker": guessed(plan) if plan.private else None,
         "regret_bound": plan.regret_bound,
         "vacuous": bool(plan.vacuous),
         "decision": outcome.decision.tolist(),
@@ -170,6 +173,7 @@ def in_words(found: dict[str, Any], clipped: bool) -> str:
     if found["epsilon"] is not None:
         spent = "" if found["epsilon_spent"] is None else f"{found['epsilon_spent']:.4g} of "
         rows.append(("privacy", f"epsilon {spent}{found['epsilon']:g} spent at delta {found['delta']:g}"))
+        rows.append(("attacker", found["attacker"]))
     else:
         rows.append(("privacy", "none promised"))
     rows.append(("decision now", _shown(found["decision"])))
