@@ -396,7 +396,8 @@ def _best(study: Study) -> Html:
     text = (
         f"Regret is the sum of losses beyond that of the best fixed decision in hindsight, which would have paid "
         f"{number(best.value)} in all, {number(best.value / max(best.at[-1], 1))} per round "
-        f"(known to within {number(best.gap)}). It is ({point}); nobody could have known it beforehand. "
+        f"(the very best at most {number(best.gap)} less in all). It is ({point}); nobody could have known it "
+        "beforehand. "
         "A certificate bounds regret on average over the learner's own randomness: single runs can be above it."
     )
     return tag("p", text)
