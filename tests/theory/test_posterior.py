@@ -204,3 +204,9 @@ def test_the_guide_has_the_right_groups():
         plan = rt.private_learner(rt.Logistic(), rt.Ball(10), epsilon=epsilon, delta=1e-6).plan
         exact = [group(plan, k).epsilon(1e-6) for k in (1, 2, 5, 10)]
         assert numbers(row) == [float(f"{value:.3g}") for value in exact]
+
+
+def test_promises_and_groups_can_be_printed():
+    told = str(group((1.0, 1e-6), 3))
+    assert told.startswith("Whatever is (epsilon 1, delta 1e-06)-private; 3 such changes at once:")
+    assert "inf at delta = 1e-08" in told

@@ -50,7 +50,7 @@ class Promise(Certificate):
 
     def delta(self, epsilon: float) -> float:
         """Return the smallest delta that holds at `epsilon`: that of randomised response with a chance of failure."""
-        rest = max(0.0, -math.expm1(check_epsilon(epsilon) - self.stated) / (1 + math.exp(-self.stated)))
+        rest = max(0.0, -math.expm1(min(check_epsilon(epsilon) - self.stated, 0.0)) / (1 + math.exp(-self.stated)))
         return self.at + (1 - self.at) * rest
 
     def epsilon(self, delta: float) -> float:

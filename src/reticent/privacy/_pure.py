@@ -43,7 +43,7 @@ class PureAccount(SystemAccount):
     def delta(self, epsilon: float) -> float:
         """Return the smallest delta that holds at `epsilon`."""
         level = check_epsilon(epsilon)
-        return max(0.0, -math.expm1(level - self.pure) / (1 + math.exp(-self.pure)))
+        return max(0.0, -math.expm1(min(level - self.pure, 0.0)) / (1 + math.exp(-self.pure)))
 
 
 def flipped(epsilon: float) -> Statement:
