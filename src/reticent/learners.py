@@ -1,6 +1,7 @@
 """Learners: play a decision, observe a loss, rarely change; P-COMW, and every prior system behind the same face."""
 
 from reticent.hindsight import Trace
+from reticent.systems._empty import EmptyRoundWarning
 from reticent.systems._learner import Learner, SystemLearner, make
 from reticent.systems.approximate_leader import ApproximateLeader
 from reticent.systems.budgeted import BudgetedFollower
@@ -36,6 +37,7 @@ __all__ = [
     "BudgetedFollower",
     "DoublingExperts",
     "DrawnLeader",
+    "EmptyRoundWarning",
     "ExpertsLazyLeader",
     "FilteredGate",
     "FlatWeights",

@@ -2,6 +2,7 @@
 
 from reticent.systems._choice import Comparison, Offer, best_plan, compare_plans
 from reticent.systems._goal import Goal, NotApplicable, System
+from reticent.systems._group import for_persons
 from reticent.systems._plan import BasePlan, SystemPlan
 from reticent.systems.approximate_leader import ApproximateLeaderPlan, plan_approximate_leader
 from reticent.systems.budgeted import BudgetedPlan, plan_budgeted
@@ -77,6 +78,7 @@ __all__ = [
     "TreeLeaderPlan",
     "best_plan",
     "compare_plans",
+    "for_persons",
     "plan_agarwal_singh",
     "plan_approximate_leader",
     "plan_budgeted",

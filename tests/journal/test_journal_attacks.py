@@ -100,7 +100,7 @@ def test_an_interrupted_round_is_not_taken_twice(this, path, batch, monkeypatch)
         for i in range(5):
             learner.observe(*this.row(i))
         with monkeypatch.context() as during:
-            during.setattr(learner._inner, "_admit", lambda block: (_ for _ in ()).throw(KeyboardInterrupt))
+            during.setattr(learner._inner, "_admit", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 learner.observe(*this.row(5))
         assert learner.rounds + learner.waiting == 5
@@ -123,7 +123,7 @@ def test_calls_of_a_signal_handler_inside_another_are_refused(this, path):
 
         before = signal.signal(signal.SIGUSR1, handler)
         push = learner._room.push
-        learner._room.push = lambda row: (push(row), signal.raise_signal(signal.SIGUSR1))
+        learner._room.push = lambda *given: (push(*given), signal.raise_signal(signal.SIGUSR1))
         try:
             for i in range(6):
                 learner.observe(*this.row(i))
@@ -149,7 +149,7 @@ def test_an_exception_of_a_signal_handler_ends_it(name, path):
                 plan = rt.planning.plan_leader(rt.Interval(-1.0, 1.0), 50, 1.0)
                 learner, block = journal.start(plan, rt.Custom(far, slope, lipschitz=1.0), seed=1), ([[0.1], [0.5]],)
             take = learner._inner._take
-            learner._inner._take = lambda parts: (take(parts), signal.raise_signal(signal.SIGUSR1))
+            learner._inner._take = lambda *given: (take(*given), signal.raise_signal(signal.SIGUSR1))
             with pytest.raises(TimeoutError):
                 learner.observe_many(*block)
             with pytest.raises(RuntimeError, match="cannot go on"):

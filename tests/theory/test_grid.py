@@ -116,7 +116,7 @@ def test_learners_release_what_the_grid_has(name, system):
     learner = rt.make(plan, rt.Linear(), seed=2)
     trace = learner.observe_many(rows)
     again = rt.make(plan, rt.Linear(), seed=2)
-    u = np.concatenate([again._u[None], again._take(again._admit((rows,))).points(domain.chart_dim)])
+    u = np.concatenate([again._u[None], again._take(again._admit((rows,)).parts).points(domain.chart_dim)])
     assert np.array_equal(trace.points, domain.from_chart(u)[: len(trace.points)])
     assert np.array_equal(again.decision, learner.decision)
     on = u == domain.grid * np.rint(u / domain.grid)

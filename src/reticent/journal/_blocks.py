@@ -13,6 +13,7 @@ from reticent.losses import Custom, Linear
 from reticent.saving._format import body_of, thing_of
 from reticent.systems._decider import Places
 from reticent.systems._inbox import Inbox
+from reticent.systems._persons import NOBODY, Owners
 
 _KIND, _DATUM = "rounds", "datum"
 _LONGEST = 1 << 16  # rounds in one record
@@ -25,7 +26,9 @@ class Rounds(NamedTuple):
     """One record of rounds: the block that was given, and the changes of decision that came of it.
 
     `places[k]` is after how many rounds (from the learner's first) the decision became `points[k]`. A draw or a loss
-    function that failed has left the block half taken in: `failed`, with `taken` of its rounds.
+    function that failed has left the block half taken in: `failed`, with `taken` of its rounds. `owners` are the hashes
+    of the persons whose rounds they are, for plans about persons. A record that `closes` has no rounds: there the
+    caller has ended a block of the gate.
     """
 
     block: Block
@@ -33,17 +36,20 @@ class Rounds(NamedTuple):
     failed: bool
     places: Places
     points: Array
+    owners: Owners | None = None
+    closes: bool = False
 
     def body(self) -> bytes:
-        """Return the content of the record."""
-        return b"".join(body_of(_KIND, tuple(self)))
+        """Return the content of the record; as it always was, where there are no persons and nothing is closed."""
+        ordinary = self.owners is None and not self.closes
+        return b"".join(body_of(_KIND, tuple(self)[:5] if ordinary else tuple(self)))
 
     def bodies(self, first: int) -> Iterator[tuple[int, bytes]]:
         """Yield the contents of as many records as it takes to keep each from being too large, with their rounds."""
         body, count = self.body(), max(len(part) if _has_rows(part) else 1 for part in self.block)
         pieces = [self]
         if len(body) > _LARGEST and count > 1:
-            pieces = list(cut(*self[:3], first, *self[3:], longest=-(-count // 2)))
+            pieces = list(cut(*self[:3], first, *self[3:6], longest=-(-count // 2)))
         if len(pieces) == 1:
             yield self.taken, body
             return
@@ -62,7 +68,14 @@ def _has_rows(part: Any) -> bool:
 
 
 def cut(
-    block: Block, taken: int, failed: bool, first: int, places: Places, points: Array, longest: int | None = None
+    block: Block,
+    taken: int,
+    failed: bool,
+    first: int,
+    places: Places,
+    points: Array,
+    owners: Owners | None = None,
+    longest: int | None = None,
 ) -> Iterator[Rounds]:
     """Cut a block into records; of one that failed, up to where it did."""
     given = {len(part) if _has_rows(part) else 1 for part in block}
@@ -70,7 +83,7 @@ def cut(
         size = sum(part.nbytes for part in block if isinstance(part, np.ndarray)) // max(1, *given)
         longest = max(1, min(_LONGEST, _LARGEST // max(1, size)))
     if len(given) != 1 or max(given) <= longest or (not failed and taken != max(given)):
-        yield Rounds(block, taken, failed, places, points)
+        yield Rounds(block, taken, failed, places, points, owners)
         return
     (count,) = given
     for start in range(0, count, longest):
@@ -78,7 +91,8 @@ def cut(
         last = failed and taken <= stop
         here = slice(*np.searchsorted(places, [first + start, first + stop], side="right").tolist())
         part = tuple(rows[start:stop] for rows in block)
-        yield Rounds(part, min(taken, stop) - start, last, places[here], points[here])
+        whose = None if owners is None else owners[start:stop]
+        yield Rounds(part, min(taken, stop) - start, last, places[here], points[here], whose)
         if last:
             return
 
@@ -117,6 +131,7 @@ class Room:
         self._learner = learner
         self._custom = isinstance(learner.loss, Custom)
         self._objects: list[Any] = []
+        self._owners: list[int] = []
         # An inbox like that of the learner, which knows what is plainly good there (nothing, if it has no room).
         self._trusting = learner._inbox.capacity > 0
         self._inbox = object.__new__(Inbox)
@@ -126,22 +141,29 @@ class Room:
         """Return the number of rounds that wait."""
         return len(self._objects) if self._custom else self._inbox.count
 
-    def push(self, row: Block) -> None:
-        """Take one round; refuse a bad one."""
-        if self._trusting and self._inbox.push(row):
-            return
-        gate = self._learner._gate
+    def push(self, row: Block, owner: int | None = None) -> bool:
+        """Take one round, and whose it is; refuse a bad one, or say that it counts as an empty one."""
+        bad = owner == NOBODY
+        if not (self._trusting and self._inbox.push(row)):
+            bad |= self._look(row)
+        if owner is not None:
+            self._owners.append(owner)
+        return bad
+
+    def _look(self, row: Block) -> bool:
+        """Take one round that is not plainly good, or refuse it; say whether it is an empty one."""
         if self._custom:
             row = tuple(_copied(part) for part in row)
-            gate.prepare_one(*row)
+            self._learner._gate.prepare_one(*row)
             self._objects.append(row[0])
-            return
-        gate.prepare_one(*row)
+            return False
+        row, _, bad = self._learner._admit(row, one=True)
         inbox = self._inbox
         inbox.features[inbox.count] = numbers(row[0]).reshape(inbox.shape)
         if not inbox.linear:
             inbox.targets[inbox.count] = numbers(row[1]).reshape(())
         inbox.count += 1
+        return bool(bad)
 
     def block(self) -> Block:
         """Return the rounds that wait."""
@@ -152,8 +174,13 @@ class Room:
             return (self._inbox.features[:count].copy(),)
         return self._inbox.features[:count].copy(), self._inbox.targets[:count].copy()
 
+    def owners(self) -> Owners | None:
+        """Return whose the rounds are that wait, if the plan is about persons."""
+        return None if self._learner._roll is None else np.array(self._owners, dtype=np.int64)
+
     def keep(self, count: int) -> None:
         """Have no more than the first rounds waiting."""
+        del self._owners[count:]
         self._inbox.count = min(self._inbox.count, count)
         del self._objects[count:]
 
@@ -161,3 +188,4 @@ class Room:
         """Have no more rounds waiting."""
         self._inbox.count = 0
         self._objects.clear()
+        self._owners.clear()

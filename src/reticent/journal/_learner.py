@@ -12,11 +12,14 @@ from reticent._core._check import Array
 from reticent._core._html import card, numbers
 from reticent.journal._blocks import Block, Room, Rounds, cut, plain
 from reticent.journal._lock import Lock
-from reticent.journal._replay import ROUNDS, STATE, Taken, with_seal
+from reticent.journal._replay import ROUNDS, STATE, Closed, Taken, with_seal
 from reticent.journal._store import Record, Store
 from reticent.learners import Learner, Trace
 from reticent.losses import Loss
 from reticent.saving import Key
+from reticent.systems._empty import tell
+from reticent.systems._learner import NOT_GIVEN
+from reticent.systems._persons import Owners
 from reticent.systems._saved import pack_learner
 from reticent.systems._words import claim_rows
 
@@ -95,40 +98,58 @@ class JournaledLearner:
             self._usable()
             return self._inner.spent(delta)
 
-    def observe(self, *row: Any) -> None:
-        """Take one round, as a learner does.
+    def observe(self, *row: Any, person: Any = NOT_GIVEN) -> None:
+        """Take one round, as a learner does, and whose it is if the plan is about persons.
 
         With a batch of 1 it is on disk when this returns. Otherwise it waits with others until the batch is full, and
         the decision stays until then; in a prompt journal, until the decision may change, if that is earlier.
         """
-        self._alone(self._observe, row)
+        self._alone(self._observe, row, person)
 
-    def _observe(self, row: Block) -> None:
+    def _observe(self, row: Block, person: Any) -> None:
         learner, room = self._inner, self._room
         if self._rounds + len(room) >= learner._last:
             self._flush()
             learner._refuse(1)
+        learner._check_room(len(room) + 1)
         before = len(room)
         try:
-            room.push(row)
+            bad = room.push(row, learner._owner(person))
             waiting = len(room)
             if waiting >= self._batch or (self._prompt and self._rounds + waiting >= learner._walk.due):
                 self._flush()
         except BaseException:
             room.keep(before)  # whoever was told that a round failed may give it again
             raise
+        tell(bad, 1)
 
-    def observe_many(self, *block: Any) -> Trace:
+    def observe_many(self, *block: Any, persons: Any = NOT_GIVEN) -> Trace:
         """Take a block of rounds, in one transaction, and return its trace; all of it is on disk, or nothing.
 
         If a draw fails in the middle, the rounds up to there are on disk, and `rounds` counts them.
         """
-        trace: Trace = self._alone(self._observe_many, block)
+        trace: Trace = self._alone(self._observe_many, block, persons)
         return trace
 
-    def _observe_many(self, block: Block) -> Any:
+    def _observe_many(self, block: Block, persons: Any) -> Any:
         self._flush()
-        return self._enter(plain(self._inner, block), trace=True)
+        return self._enter(plain(self._inner, block), self._inner._owners(persons), trace=True)
+
+    def close_block(self) -> bool:
+        """End the block of a plan with a clock, as a learner does; what follows is on disk before it is shown."""
+        changed: bool = self._alone(self._close_block)
+        return changed
+
+    def _close_block(self) -> bool:
+        self._flush()
+        self._inner._check_clock()
+        return bool(self._guarded(self._commit_close))
+
+    def _commit_close(self) -> bool:
+        closed = Closed(self._inner)
+        due = self._inner.rounds - max(self._kept, 0) >= self._every and self._store.has_room_for_state
+        self._write([Record(ROUNDS, self._inner.rounds, closed.rounds().body())], state=due)
+        return bool(closed.places.size)
 
     def flush(self) -> None:
         """Bring the rounds that wait to the disk; they are acknowledged when this returns."""
@@ -136,7 +157,7 @@ class JournaledLearner:
 
     def _flush(self) -> None:
         if len(self._room):
-            self._enter(self._room.block())
+            self._enter(self._room.block(), self._room.owners())
 
     def save(self, path: str | os.PathLike[str], *, key: Key = None) -> None:
         """Write the state after all rounds to a file of its own, as `Learner.save` does.
@@ -178,20 +199,22 @@ class JournaledLearner:
                 "refused; nothing of it was recorded: let a handler set a flag, and act on it between two calls"
             )
 
-    def _enter(self, block: Block, *, trace: bool = False) -> Any:
+    def _enter(self, given: Block, owners: Owners | None, *, trace: bool = False) -> Any:
         """Take in a block, write it with what came of it, and only then let that be seen."""
-        parts = self._inner._admit(block)
-        taken = self._guarded(lambda: self._commit(block, parts, trace))
+        block, parts, bad = self._inner._admit(given, owners)
+        taken = self._guarded(lambda: self._commit(block, parts, owners, trace))
         if taken.error is not None:
             taken.error.add_note(f"{taken.count} rounds of this block had been taken in, and are in the journal.")
             raise taken.error
+        if trace:
+            tell(bad, taken.count)
         return taken.trace
 
-    def _commit(self, block: Block, parts: list[Any], trace: bool) -> Taken:
+    def _commit(self, block: Block, parts: list[Any], owners: Owners | None, trace: bool) -> Taken:
         first = self._rounds
-        taken = Taken(self._inner, block, parts, trace=trace)
+        taken = Taken(self._inner, block, parts, owners, trace=trace)
         failed = taken.error is not None
-        pieces = cut(block, taken.count, failed, first, taken.places, taken.points)
+        pieces = cut(block, taken.count, failed, first, taken.places, taken.points, owners)
         due = self._inner.rounds - max(self._kept, 0) >= self._every and self._store.has_room_for_state
         # What failed might not fail again: the state after it is written, so that resuming need not repeat it.
         self._write(_records(first, pieces), state=failed or due)

@@ -14,6 +14,7 @@ from reticent.journal._replay import START, read_facts, replayed, rounds_of
 from reticent.journal._store import Store
 from reticent.losses import Loss
 from reticent.saving._key import Key, key_bytes
+from reticent.systems._plan import SystemPlan
 
 
 class Change(NamedTuple):
@@ -138,7 +139,7 @@ class Reader:
 def spent_after(plan: Any, rounds: int, delta: float) -> float:
     """Return the epsilon that so many rounds of a private plan may have cost one of them, as `learner.spent` does."""
     found, epoch = 0.0, 0
-    while plan.horizon is None and hasattr(plan, "epoch"):  # others without an end have one account for all rounds
+    while plan.horizon is None and not isinstance(plan, SystemPlan):  # these have one account for all rounds
         now = plan.epoch(epoch)
         assert now.horizon is not None
         if rounds < now.horizon:

@@ -18,6 +18,7 @@ from reticent.losses import Custom, Loss
 from reticent.saving._format import body_of, check_whole, thing_of
 from reticent.systems._decider import Places
 from reticent.systems._grid import largest_step
+from reticent.systems._persons import Owners
 from reticent.systems._saved import unpack_learner
 
 _ROUNDING = 1e-9  # of the diameter: what another order of additions may make of a decision
@@ -29,14 +30,16 @@ START, ROUNDS, STATE = "start", "rounds", "state"
 class Taken:
     """What came of a block that was admitted: changes of decision, a trace if it is asked for, and maybe an error."""
 
-    def __init__(self, learner: Learner, block: Block, parts: list[Any], *, trace: bool = False) -> None:
+    def __init__(
+        self, learner: Learner, block: Block, parts: list[Any], owners: Owners | None = None, *, trace: bool = False
+    ) -> None:
         self.trace: Trace | None = None
         self.error: Exception | None = None
         first, begin, shown = learner.rounds, learner._u.copy(), learner.decision
         self.places: Places
         self.points: Array
         try:
-            changes = learner._take(parts)
+            changes = learner._take(parts, owners)
             self.places = changes.places()
             self.points = learner.plan.domain.from_chart(changes.points(begin.size))
             if trace:
@@ -50,6 +53,21 @@ class Taken:
             self.places = np.full(int(not np.array_equal(shown, now)), learner.rounds, dtype=np.int64)
             self.points = np.tile(now, (self.places.size, 1))
         self.count = learner.rounds - first
+
+
+class Closed:
+    """What came of closing a block of the gate: a change of decision, or none."""
+
+    count, error = 0, None
+
+    def __init__(self, learner: Learner) -> None:
+        changes = learner._close()
+        self.places: Places = changes.places()
+        self.points: Array = learner.plan.domain.from_chart(changes.points(learner.plan.domain.chart_dim))
+
+    def rounds(self) -> Rounds:
+        """Return the record of it."""
+        return Rounds((), 0, False, self.places, self.points, None, True)
 
 
 def _may_fail(error: Exception, loss: Loss) -> bool:
@@ -160,7 +178,12 @@ def with_seal(body: bytes, state: bytes) -> bytes:
 def _again(path: str, learner: Learner, rounds: Rounds) -> None:
     """Take in the rounds of a record again; refuse decisions that are not those recorded."""
     first = learner.rounds
-    taken = Taken(learner, rounds.block, learner._admit(rounds.block))
+    taken: Taken | Closed
+    if rounds.closes:
+        taken = Closed(learner)
+    else:
+        block, parts, _ = learner._admit(rounds.block, rounds.owners)
+        taken = Taken(learner, block, parts, rounds.owners)
     if not _same(learner, taken, rounds) or taken.count != rounds.taken or (taken.error is not None) != rounds.failed:
         raise ValueError(
             f"the decisions of {path} after round {first} are not those that its rounds lead to here; resume it with "
@@ -169,7 +192,7 @@ def _again(path: str, learner: Learner, rounds: Rounds) -> None:
         ) from taken.error
 
 
-def _same(learner: Learner, taken: Taken, rounds: Rounds) -> bool:
+def _same(learner: Learner, taken: Taken | Closed, rounds: Rounds) -> bool:
     """Say whether rounds have led to the decisions recorded.
 
     Journals of version 1 were written before sums had twice the precision and private decisions were on a grid: there

@@ -12,6 +12,7 @@ from reticent.domains import Domain, Experts
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss
 from reticent.losses._limit import slope_cap
 from reticent.systems._choice import best_plan
+from reticent.systems._group import for_persons
 from reticent.systems._learner import Learner, make
 from reticent.systems._likeness import tried
 from reticent.systems._plan import BasePlan
@@ -28,6 +29,12 @@ class _Limits(TypedDict):
     neighbors: str
 
 
+class _Units(TypedDict):
+    max_rows: int | None
+    window: int | None
+    clock: int | None
+
+
 def private_learner(
     loss: Loss,
     domain: Domain,
@@ -37,7 +44,11 @@ def private_learner(
     horizon: int | None = None,
     max_switches: int | None = None,
     neighbors: str = "replace",
+    max_rows: int | None = None,
+    window: int | None = None,
+    clock: int | None = None,
     lipschitz: float | None = None,
+    on_bad: str | None = None,
     like: Any = None,
     seed: Seed = None,
 ) -> Learner:
@@ -49,8 +60,16 @@ def private_learner(
     `max_switches` is a hard cap on changes over it. Neighbours are rounds that are replaced, or "zero-out". For
     `rt.Experts` privacy is pure (`delta` may be 0); experts whose order drifts are better served by the dartboard.
 
-    A round that is refused with an error (a NaN, a wrong shape) is not counted. Hand over a round of zeros instead of
-    leaving it out, or all later ones come to stand elsewhere, and no claim covers that.
+    **Who is protected**: one round, or with `max_rows=k` a person with any number of rounds, of which the first k count
+    and the rest are left out; hand over `observe(..., person=key)`, `observe_many(..., persons=keys)`. With `window=w`
+    k of them count in each window of w rounds, and what is protected is whatever a person does in any w rounds in a
+    row: a budget that is renewed, for runs without an end. `clock=n` is for blocks that end when you call
+    `learner.close_block()`, by a public clock, with about n rounds in between: then rounds put in or left out are
+    covered too, and `window` counts blocks (docs/guarantees/units.md).
+
+    A row that holds no finite numbers, or no label, counts as an empty round, with a warning: if it were refused, all
+    later rounds would come to stand elsewhere, and no claim covers that. `on_bad="raise"` refuses it. A call that is no
+    row of numbers at all (a wrong shape) is an error always, and counts for nothing.
 
     `like` is public data, or a model of yours, as `observe_many` takes them: how gradients are clipped, and with a
     horizon the system too, are then what is best there. Never pass the private stream: no epsilon covers that.
@@ -65,8 +84,14 @@ def private_learner(
     """
     G = unit_lipschitz(loss) if lipschitz is None else positive("lipschitz", lipschitz)
     claim, limits = (epsilon, delta), _Limits(max_switches=max_switches, neighbors=neighbors)
+    units = _Units(max_rows=max_rows, window=window, clock=clock)
+    # The caller's own functions may be given anything: what they refuse cannot be made an empty round.
+    bad = ("raise" if isinstance(loss, Custom) else "empty") if on_bad is None else on_bad
     if isinstance(domain, Experts):
-        return make(plan_doubling(domain, horizon, G, *claim, **limits), loss, seed, on_steep="clip")
+        if clock is not None:
+            raise ValueError(f"clock must be None for experts, got {clock!r}: their blocks double in length")
+        planner = for_persons(plan_doubling, max_rows=max_rows, window=window)
+        return make(planner(domain, horizon, G, *claim, **limits), loss, seed, on_steep="clip", on_bad=bad)
     if delta == 0:
         raise ValueError(
             "delta must be greater than 0, got 0: normal noise has no finite epsilon without a delta, and no learner "
@@ -74,10 +99,12 @@ def private_learner(
             "(rt.PrivateQuantile and rt.PrivateMean are pure)"
         )
     if like is None:
-        plan: BasePlan = plan_filtered(domain, horizon, G, *claim, clip=clip_for(loss, G), **limits)
+        plan: BasePlan = plan_filtered(domain, horizon, G, *claim, clip=clip_for(loss, G), **limits, **units)
     else:
+        if any(unit is not None for unit in units.values()):
+            raise ValueError("like must be None with max_rows, window or clock: plans are compared by rounds")
         plan = _alike(domain, horizon, G, loss, claim, limits, like)
-    return make(plan, loss, seed, on_steep="clip")
+    return make(plan, loss, seed, on_steep="clip", on_bad=bad)
 
 
 def _alike(

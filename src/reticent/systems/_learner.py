@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -19,12 +19,24 @@ from reticent.losses import Loss
 from reticent.losses._gate import Gate
 from reticent.saving import Key, check_twin, key_bytes, pack, write_file
 from reticent.systems._decider import NEVER, Changes, Decider
+from reticent.systems._empty import check_on_bad, emptied, tell
 from reticent.systems._inbox import Inbox
+from reticent.systems._persons import MOST_PERSONS, NOBODY, SECRET, Owned, Owners, Roll
 from reticent.systems._plan import BasePlan, SystemPlan
 from reticent.systems._words import claim_rows
 
+NOT_GIVEN: Any = object()
+"""What stands for a person that a caller has not named."""
 STATE = "learner"
 """What the state of a learner is called in its file."""
+
+
+class Admitted(NamedTuple):
+    """A block that was let in: as it counts, in prepared parts, and how many of its rounds are empty for being bad."""
+
+    block: tuple[Any, ...]
+    parts: list[Any]
+    bad: int
 
 
 class Learner(ABC):
@@ -53,6 +65,12 @@ class Learner(ABC):
         *("_x", "_wake"),
     )
     """What the state of every learner is made of: a saved one has these, no more and no fewer."""
+    _on_bad = "raise"
+    """What is done with a round that is no row of numbers; in the state only where it is something else."""
+    _by_person = False
+    """Whether the walk reads whose a round is; else rounds that do not count reach it as constants."""
+    _roll: Roll | None = None
+    """Who has given how many rounds; in the state only if the plan is for persons."""
 
     def __init_subclass__(cls) -> None:
         """Tell the plans who plays them; a learner that only inherits from another stays unknown to them."""
@@ -60,18 +78,25 @@ class Learner(ABC):
         if "plan_type" in vars(cls):
             cls.plan_type.learner = cls
 
-    def __init__(self, plan: Any, loss: Loss, seed: Seed = None, *, on_steep: str = "raise") -> None:
+    def __init__(
+        self, plan: Any, loss: Loss, seed: Seed = None, *, on_steep: str = "raise", on_bad: str = "raise"
+    ) -> None:
         """Put the first decision in play.
 
         `seed` None is a cryptographic generator, as privacy needs; a number is for tests and experiments. Rounds
-        steeper than `plan.lipschitz` are refused, or scaled down to it with `on_steep="clip"`. A generator that is
-        given is copied, and jumps ahead: no two learners, nor a learner and its caller, draw the same numbers.
+        steeper than `plan.lipschitz` are refused, or scaled down to it with `on_steep="clip"`. Rounds that are no rows
+        of finite numbers are refused, or with `on_bad="empty"` counted as empty rounds, with a warning. A generator
+        that is given is copied, and jumps ahead: no two learners, nor a learner and its caller, draw the same numbers.
         """
         if not isinstance(loss, Loss):
             raise ValueError(f"loss must be one of the losses of reticent.losses, got {loss!r}")
         self.plan, self.loss = plan, loss
         self._on_steep = on_steep
+        if check_on_bad(on_bad, on_steep, loss) != "raise":
+            self._on_bad = on_bad
         self._rng = taken_over(seed)
+        if plan.cap is not None:
+            self._roll = Roll(plan.cap.rows, self._rng.bytes(SECRET))
         self._switches = 0
         self._rounds = 0  # taken from the caller: those in the inbox included
         self._gate = self._new_gate()
@@ -146,6 +171,11 @@ class Learner(ABC):
         return self._switches
 
     @property
+    def left_out(self) -> int:
+        """How many rounds did not count, as their persons had given enough or nobody was named. **Not private.**"""
+        return 0 if self._roll is None else self._roll.left_out
+
+    @property
     def frozen(self) -> bool:
         """Whether the budget of switches is spent, so that the decision stays: for good, or until the next epoch."""
         return bool(self._walk.frozen)
@@ -167,10 +197,11 @@ class Learner(ABC):
             raise ValueError("delta must be given for a plan that makes no privacy claim, got None")
         return float(level)
 
-    def observe(self, *row: Any) -> None:
+    def observe(self, *row: Any, person: Any = NOT_GIVEN) -> None:
         """Take one round: a gradient for `Linear`, (features, target) or one object for the others.
 
-        A round that is refused leaves the learner as it was.
+        `person` is whose it is, for plans with `max_rows`: a text, a whole number or bytes. A round that is refused
+        leaves the learner as it was.
         """
         if self._busy or self._forked:
             self._refuse_overlap()
@@ -178,48 +209,156 @@ class Learner(ABC):
             self._busy = True
             if self._rounds >= self._last or self._torn():
                 self._refuse(1)
-            if self._inbox.push(row):
+            owner = self._owner(person)
+            try:
+                plainly = owner != NOBODY and self._inbox.push(row)
+            except (FloatingPointError, RuntimeWarning):  # of numpy, if the caller has it raise: a matter of large rows
+                plainly = False
+            if plainly:
+                if owner is not None and self._roll is not None:
+                    self._roll.waiting.append(owner)
                 if self._rounds + 1 < self._wake:
                     self._rounds += 1
                 else:
                     self._empty()
                 return
             # Not plainly good: the full check, before anything changes.
-            parts = self._gate.prepare_one(*row)
+            whose = None if owner is None else np.array([owner])
+            _, parts, bad = self._admit(row, whose, one=True)
             self._flush()
-            self._take(parts)
+            self._take(parts, whose)
         finally:
             self._busy = False
+        tell(bad, 1)
 
-    def observe_many(self, *block: Any, progress: Progress = False) -> Trace:
+    def observe_many(self, *block: Any, persons: Any = NOT_GIVEN, progress: Progress = False) -> Trace:
         """Take a block of rounds, with the same result to the last bit as one at a time, and return its trace.
 
-        If any round is refused, none is taken. Arrays may be mapped from disk; the trace refers to them. With
-        `progress=True` a bar on standard error shows how far a long block has come (it needs rich, of the extra lab);
-        a function is told the rounds done and all of them instead, some 32,000 rounds apart.
+        `persons` are whose they are, one key each, for plans with `max_rows`. If any round is refused, none is taken.
+        Arrays may be mapped from disk; the trace refers to them. With `progress=True` a bar on standard error shows how
+        far a long block has come (it needs rich, of the extra lab); a function is told the rounds done and all of them
+        instead, some 32,000 rounds apart.
         """
         if self._busy or self._forked:
             self._refuse_overlap()
         try:
             self._busy = True
             self._flush()
-            return self._play(block, self._admit(block), progress)
+            owners = self._owners(persons)
+            block, parts, bad = self._admit(block, owners)
+            trace = self._play(block, parts, owners, progress)
         finally:
             self._busy = False
+        tell(bad, len(trace))
+        return trace
 
-    def _admit(self, block: tuple[Any, ...]) -> list[Any]:
-        """Return a block in prepared parts; refuse it, with nothing changed, if any round is bad or one too many."""
-        parts = self._gate.prepare(*block)
+    def close_block(self) -> bool:
+        """End the block: for learners of the gate with plans that have a clock; others refuse."""
+        self._check_clock()
+        return False
+
+    def _check_clock(self) -> None:
+        """Refuse to close a block where there is none that a caller may close."""
+        if not self.plan.clock:
+            raise ValueError(
+                f"the blocks of this plan of {self.plan.system} are counted in rounds, and cannot be closed; plan with "
+                "clock= (rt.private_learner), about how many rounds come between two strokes of a public clock"
+            )
+
+    def _close(self) -> Changes:
+        """Release the open block; return the change of decision, if there is one."""
+        self._check_clock()
+        return Changes()
+
+    def _check_room(self, count: int) -> None:  # noqa: B027 (most learners have room for any number)
+        """Refuse rounds for which the open block has no room."""
+
+    def _owner(self, person: Any) -> int | None:
+        """Return whose a round is, as a hash; None if the plan is not about persons."""
+        if self._roll is None or person is NOT_GIVEN:
+            self._check_named("person", person)
+            return None
+        found = self._roll.owner(person)
+        self._check_crowd(1)
+        if found == NOBODY:
+            self._refuse_nobody(f"person={person!r}")
+        return found
+
+    def _owners(self, persons: Any) -> Owners | None:
+        """Return whose rounds are, as hashes; None if the plan is not about persons."""
+        if self._roll is None or persons is NOT_GIVEN:
+            self._check_named("persons", persons)
+            return None
+        owners = self._roll.owners(persons)
+        self._check_crowd(owners.size)
+        nobody = np.flatnonzero(owners == NOBODY)
+        if nobody.size:
+            self._refuse_nobody(f"no such key in row {int(nobody[0])}")
+        return owners
+
+    def _check_named(self, name: str, given: Any) -> None:
+        """Refuse persons where the plan is not about any, and their absence where it is."""
+        if self._roll is not None:
+            raise ValueError(
+                f"{name} must be given, as this plan counts the rows of each person (max_rows={self.plan.max_rows}): a "
+                f"text, a whole number or bytes for every round; nothing was recorded"
+            )
+        if given is not NOT_GIVEN:
+            raise ValueError(
+                f"{name} is for plans that count the rows of each person, got a plan whose unit is one round; plan "
+                "with max_rows=, the rows of one person that may count; nothing was recorded"
+            )
+
+    def _check_crowd(self, count: int) -> None:
+        """Refuse more persons than the chance that two share a hash was reckoned for, where that is part of delta."""
+        assert self._roll is not None
+        most = MOST_PERSONS - len(self._roll) - len(self._roll.waiting)
+        if count > most and self.plan.for_persons and self.plan.neighbors != "replace":
+            raise ValueError(
+                f"a plan for persons who are left out is for {MOST_PERSONS:,} of them at most, in a window or in all, "
+                f"and {count:,} rounds more may be of too many; nothing was recorded. Take neighbors='replace', or a "
+                "window"
+            )
+
+    def _refuse_nobody(self, what: str) -> None:
+        if self._on_bad == "raise":
+            raise ValueError(
+                f"every round must have a person, a text, a whole number or bytes, got {what}; nothing was recorded. "
+                "Leave out rounds of nobody before the learner sees them, always, or make it with on_bad='empty'"
+            )
+
+    def _admit(self, block: tuple[Any, ...], owners: Owners | None = None, *, one: bool = False) -> Admitted:
+        """Return a block and its prepared parts; refuse it, with nothing changed, if any round is bad or one too many.
+
+        Where bad rounds are to be empty ones, the block has zeros in their place.
+        """
+        prepare = self._gate.prepare_one if one else self._gate.prepare
+        bad = 0 if owners is None else int(np.count_nonzero(owners == NOBODY))
+        try:
+            with np.errstate(all="ignore"):  # whatever the caller has numpy do: large rows are no reason to refuse
+                parts = prepare(*block)
+        except ValueError:
+            if self._on_bad == "raise":
+                raise
+            with np.errstate(all="ignore"):
+                found, empty = emptied(self.plan.domain, self.loss, block, self._gate.prepare)
+                if not empty or (one and len(found[0]) != 1):
+                    raise
+                block, parts, bad = found, self._gate.prepare(*found), max(bad, empty)
         count = sum(len(part) for part in parts)
+        if owners is not None and owners.size != count:
+            raise ValueError(f"persons must have one key for each of the {count} rounds, got {owners.size}")
         if count > self._last - self._rounds or self._torn():
             self._refuse(count)
-        return parts
+        return Admitted(block, parts, bad)
 
-    def _play(self, block: tuple[Any, ...], parts: list[Any], progress: Progress = False) -> Trace:
+    def _play(
+        self, block: tuple[Any, ...], parts: list[Any], owners: Owners | None = None, progress: Progress = False
+    ) -> Trace:
         """Take in a block that was admitted."""
         first, begin = self._rounds, self._u.copy()
         try:
-            return self._record(block, parts, first, begin, self._take(parts, progress))
+            return self._record(block, parts, first, begin, self._take(parts, owners, progress))
         except BaseException as error:
             count = sum(len(part) for part in parts)
             error.add_note(f"{self._rounds - first} of the {count} rounds of this block had been taken in.")
@@ -255,10 +394,12 @@ class Learner(ABC):
         alike. A new learner of the plan says what must be equal, and of which kind the rest is, before compiled code
         sees it.
         """
-        odd = (vars(self).keys() - {"_busy"}) ^ {*self._parts}
+        odd = (vars(self).keys() - {"_busy", "_on_bad", "_roll"}) ^ {*self._parts}
         if odd or self._busy:
             raise ValueError(f"its state has {sorted(odd) or ['_busy']} too many or too few")
+        check_on_bad(self._on_bad, self._on_steep, self.loss)
         self._check_plans()
+        self._check_roll()
         self._check_counts()
         self._round_steps()
         twin = type(self)(self.plan, self.loss, 0, on_steep=self._on_steep)
@@ -275,6 +416,13 @@ class Learner(ABC):
         """Refuse plans that are not as a planner wrote them."""
         for plan in {id(plan): plan for plan in (self.plan, *self._plans())}.values():
             plan.check_as_written()
+
+    def _check_roll(self) -> None:
+        """Refuse a roll of persons that is not the one of the plan."""
+        if (self._roll is None) != (self.plan.cap is None):
+            raise ValueError("it counts the rows of persons, or does not, where its plan says otherwise")
+        if self._roll is not None:
+            self._roll.check(self.plan.cap.rows)
 
     def _check_counts(self) -> None:
         for name in ("_switches", "_rounds", "_last"):
@@ -338,6 +486,8 @@ class Learner(ABC):
 
     def _torn(self) -> bool:
         """Say whether an interrupt has left rounds half taken in, or taken in and not counted, or counted and lost."""
+        if self._roll is not None and (self._roll.torn or len(self._roll.waiting) != self._inbox.count):
+            return True
         return bool(self._walk.torn) or self._rounds != int(self._walk.done) + self._inbox.count
 
     def _refuse_torn(self) -> None:
@@ -353,22 +503,58 @@ class Learner(ABC):
         self._empty()
 
     def _empty(self) -> None:
-        self._take(self._inbox.take())
+        owners: Owners | None = None
+        if self._roll is not None:
+            owners, self._roll.waiting = np.array(self._roll.waiting, dtype=np.int64), []
+        self._take(self._inbox.take(), owners)
 
-    def _take(self, parts: list[Any], progress: Progress = False) -> Changes:
+    def _take(self, parts: list[Any], owners: Owners | None = None, progress: Progress = False) -> Changes:
         """Take in prepared rounds; return the changes of decision, counted from the learner's first round."""
         self._round_steps()
+        if owners is None and parts:
+            self._check_named("persons", NOT_GIVEN)
         changes, before = Changes(), self._walk.u.copy()
         try:
             # Whatever the caller has numpy do about underflow: an error in the middle would tell of a round.
             with np.errstate(all="ignore"):
-                for rows in watched(parts, progress):
-                    self._walk.take(rows, changes)
+                if owners is None:
+                    for rows in watched(parts, progress):
+                        self._walk.take(rows, changes)
+                else:
+                    self._take_owned(parts, owners, changes, progress)
         finally:
             changes = self._shown(changes, before)
             self._switches += len(changes)
             self._stand(moved=not np.array_equal(before, self._walk.u))
         return changes
+
+    def _take_owned(self, parts: list[Any], owners: Owners, changes: Changes, progress: Progress) -> None:
+        """Take in rounds of persons, window by window: of each person no more than the plan allows."""
+        roll, walk = self._roll, self._walk
+        assert roll is not None
+        at = begin = limit = 0  # rounds that are in; where the rounds began that the roll was asked for last, and end
+        first, end, kept = int(walk.done), 0, roll.admit(owners[:0])
+        try:
+            for rows in watched(parts, progress):
+                start = at
+                while at < start + len(rows):
+                    if at == limit:
+                        done, end = int(walk.done), self.plan.window_end(roll.opened)
+                        upto = min(owners.size, at + end - done)
+                        roll.torn = True
+                        said = roll.admit(owners[at:upto])
+                        first, begin, limit, kept = done, at, upto, said
+                        roll.torn = False
+                    stop = min(start + len(rows), limit)
+                    found = Owned(rows[at - start : stop - start], owners[at:stop], kept[at - begin : stop - begin])
+                    walk.take(found if self._by_person else found.emptied(), changes)
+                    at = stop
+                    if int(walk.done) >= end:
+                        roll.forget(int(walk.done))
+        finally:
+            # Rounds that a failure has kept out were counted, and may come again.
+            taken = int(walk.done) - first
+            roll.put_back(owners[begin + taken : limit], kept[taken:])
 
     def _stand(self, moved: bool = True) -> None:
         """Bring what the caller sees up to date with the walk; the count, which tells of an interrupt, comes last."""
@@ -425,7 +611,9 @@ class SystemLearner(Learner):
 
     plan_type: ClassVar[type[BasePlan]]
 
-    def __init__(self, plan: SystemPlan, loss: Loss, seed: Seed = None, *, on_steep: str = "raise") -> None:
+    def __init__(
+        self, plan: SystemPlan, loss: Loss, seed: Seed = None, *, on_steep: str = "raise", on_bad: str = "raise"
+    ) -> None:
         """Put the first decision in play; see `Learner`."""
         if not isinstance(plan, self.plan_type):
             raise ValueError(
@@ -433,7 +621,7 @@ class SystemLearner(Learner):
                 "rt.make(plan, loss) finds the learner of any plan"
             )
         plan.check_loss(loss)
-        super().__init__(plan, loss, seed, on_steep=on_steep)
+        super().__init__(plan, loss, seed, on_steep=on_steep, on_bad=on_bad)
 
     def spent(self, delta: float | None = None) -> float:
         """Return the epsilon, at `delta` (that of the plan unless given), that the run so far may have cost one round.

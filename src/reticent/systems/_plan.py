@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 from reticent._core._check import Array, integer, positive
 from reticent._core._html import card
 from reticent.domains import Domain
 from reticent.losses import Linear, Loss
-from reticent.privacy._account import Certificate, Statement, SystemAccount
+from reticent.privacy._account import Certificate, Statement
+from reticent.privacy._group import group_account
 from reticent.systems._checks import check_claim, check_neighbors, check_rounds, check_scale
 from reticent.systems._cost import Cost, cost_of
+from reticent.systems._decider import NEVER
 from reticent.systems._grid import NOISE, Rounding, largest_step, on_grid
+from reticent.systems._persons import Cap, check_cap
+from reticent.systems._units import changed, ordinary, sentences
 from reticent.systems._words import (
     ACCOUNTANT,
     claim_rows,
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from reticent.systems._learner import Learner
 
 _REAL_NUMBERS = ContextVar("real numbers", default=False)  # whether claims are checked without what rounding adds
+_ANY = 50.0  # the largest epsilon that a plan may claim
 _ROUNDING = 1e-9  # certificates are computed to ten digits: a goal that is met exactly must not be refused
 
 
@@ -74,6 +80,28 @@ class BasePlan(ABC):
     epsilon: float | None
     delta: float | None
     neighbors: str
+    for_persons: ClassVar[bool] = False
+    """Whether the account has a bound of its own for persons with several rows."""
+    max_rows: int | None = None
+    """How many rows of one person count, where the unit of privacy is a person; None where it is one round."""
+    window: int | None = None
+    """Over how many rounds they are counted; None for all."""
+    clock: bool = False
+    """Whether blocks end when the caller says so (`learner.close_block()`), not after so many rounds."""
+
+    @property
+    def cap(self) -> Cap | None:
+        """The cap on the rows of one person; None without one."""
+        return check_cap(self.max_rows, self.window)
+
+    @property
+    def at_stake(self) -> int:
+        """How many rounds of what is protected count at most: 1, or those of a person."""
+        return 1 if self.cap is None else self.cap.at_stake
+
+    def window_end(self, opened: int) -> int:
+        """Return at which round the window ends that began after `opened` rounds."""
+        return NEVER if self.window is None else opened + self.window
 
     @property
     def private(self) -> bool:
@@ -301,6 +329,12 @@ class SystemPlan(BasePlan):
     tosses: ClassVar[bool] = False
     """Whether coins are tossed, one a batch at most."""
 
+    def __init_subclass__(cls) -> None:
+        """See to it that no event of one round stands for a person with several."""
+        super().__init_subclass__()
+        if "dp_event" in vars(cls):
+            cls.dp_event = _of_one_round(vars(cls)["dp_event"])  # type: ignore[method-assign,assignment]
+
     domain: Domain
     horizon: int
     lipschitz: float
@@ -308,9 +342,14 @@ class SystemPlan(BasePlan):
     epsilon: float | None = None
     delta: float | None = None
     neighbors: str = "replace"
+    max_rows: int | None = None
+    window: int | None = None
 
     def __post_init__(self) -> None:
         """Check every value, and that the parameters honour the claim."""
+        cap = check_cap(self.max_rows, self.window)
+        if cap is not None:
+            self._set(max_rows=cap.rows, window=cap.window)
         if not isinstance(self.domain, Domain):
             raise ValueError(f"domain must be a domain such as Ball(dim=2), got {self.domain!r}")
         self._set(horizon=self._check_horizon())
@@ -339,7 +378,7 @@ class SystemPlan(BasePlan):
         epsilon, delta = check_claim(self.epsilon, self.delta)
         self._set(epsilon=epsilon, delta=delta)
         if _REAL_NUMBERS.get():
-            found = SystemAccount(self.horizon, self.neighbors, self.statements(self.horizon)).epsilon(delta)
+            found = self._account(self.horizon, self.statements(self.horizon)).epsilon(delta)
         else:
             found = self.account().epsilon(delta)
         if found > epsilon * (1 + _ROUNDING):
@@ -347,6 +386,17 @@ class SystemPlan(BasePlan):
                 f"epsilon must be at least {found:.6g} at delta={delta:g} for these parameters, got "
                 f"{self.epsilon!r}; add noise, or use the planner of this system"
             )
+
+    def for_group(self, epsilon: float, delta: float, cap: Cap) -> Self | None:
+        """Return the plan with a claim for persons, by the bound for groups; None if its account does not show it."""
+        if self.for_persons:
+            raise ValueError(
+                f"the planner of {self.system} takes max_rows= itself, for a sharper account; give it that"
+            )
+        shown = replace(self, max_rows=cap.rows, window=cap.window, epsilon=_ANY, delta=delta).account().epsilon(delta)
+        if shown > epsilon * (1 + _ROUNDING):
+            return None
+        return replace(self, epsilon=epsilon, delta=delta, max_rows=cap.rows, window=cap.window)
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
@@ -381,17 +431,22 @@ class SystemPlan(BasePlan):
         """Return what is proved of the privacy of the first `rounds` rounds; for private systems only."""
         raise ValueError(f"{self.system} is not a private system, and has no account; see rt.compare_plans for others")
 
-    def account(self, rounds: int | None = None, method: str = "pld") -> SystemAccount:
+    def account(self, rounds: int | None = None, method: str = "pld") -> Certificate:
         """Return what the first `rounds` rounds (all, unless given) can reveal about any one of them.
 
-        Each of the statements behind it is composed as it was proved, whatever `method` says.
+        For a plan with `max_rows` it is about a person, with all rows that count. Each of the statements behind it is
+        composed as it was proved, whatever `method` says.
         """
         count = self.horizon if rounds is None else integer("rounds", rounds, least=0)
         if count > self.horizon:
             raise ValueError(
                 f"rounds must be at most the horizon of {self.horizon}, got {rounds}; plan a longer horizon"
             )
-        return SystemAccount(count, self.neighbors, self.in_floating_point(count))
+        return self._account(count, self.in_floating_point(count))
+
+    def _account(self, rounds: int | None, statements: tuple[Statement, ...]) -> Certificate:
+        """Return the account of statements: for persons by the bound for groups, unless they are about persons."""
+        return group_account(rounds, self.neighbors, statements, 1 if self.for_persons else self.at_stake)
 
     def in_floating_point(self, rounds: int) -> tuple[Statement, ...]:
         """Return the statements of `rounds` rounds as they hold for the machine (docs/theory, Q11, Q12)."""
@@ -432,8 +487,24 @@ class SystemPlan(BasePlan):
         rows += [*size_rows(self), *self.parameters(), *switch_and_regret(self)]
         rows += [("assumes", self.assumes), *claim_rows(self, ", also for losses chosen after seeing decisions")]
         rows += [("neighbors", self.neighbors)] if self.private else []
+        rows += [] if ordinary(self) else [("unit", f"{changed(self)}. {sentences(self)}".strip())]
         rows += [("remark", remark) for remark in self.remarks]
         return rows + ([("remark", self.vacuous_in_words())] if self.vacuous else [])
+
+
+def _of_one_round(event: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the event of a plan; refuse it where it is that of a round, and the plan is for groups of them."""
+
+    @wraps(event)
+    def found(plan: Any) -> Any:
+        if plan.at_stake > 1 and not plan.for_persons:
+            raise ValueError(
+                f"a plan for persons by the bound for groups has no event, got max_rows={plan.max_rows!r}: no stock "
+                "event stands for one; use plan.account(), or a learner of the gate (rt.private_learner)"
+            )
+        return event(plan)
+
+    return found
 
 
 _COMMON = {f.name for f in fields(SystemPlan)}

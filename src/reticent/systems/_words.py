@@ -6,9 +6,10 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
-from reticent.privacy._meaning import beliefs_in_words, groups_in_words, guessed, meaning
+from reticent.privacy._meaning import Meaning, beliefs_in_words, groups_in_words, guessed, meaning
 from reticent.privacy._posterior import ACCOUNTANT as ACCOUNTANT
 from reticent.privacy._posterior import best_guess
+from reticent.systems._units import changed, ordinary, sentences, span
 
 if TYPE_CHECKING:
     from reticent.systems._plan import BasePlan
@@ -99,8 +100,8 @@ def _about_privacy(plan: BasePlan) -> tuple[str, str]:
         return head, "Nothing: this plan makes no privacy claim."
     epsilon, delta = plan.epsilon, plan.delta
     return head, (
-        f"Epsilon = {epsilon:g} and delta = {delta:g} ({plan.certified_by}). Take any stream of losses and change one "
-        "round. Whatever somebody looks for in the whole sequence of published decisions is at most "
+        f"Epsilon = {epsilon:g} and delta = {delta:g} ({plan.certified_by}). Take any stream of losses and "
+        f"{changed(plan)}. Whatever somebody looks for in the whole sequence of published decisions is at most "
         f"{_times(epsilon)} times as likely with the one stream as with the other, up to a probability of {delta:g}. "
         + _change(plan)
         + (
@@ -119,6 +120,8 @@ def _times(epsilon: float) -> str:
 
 
 def _change(plan: BasePlan) -> str:
+    if not ordinary(plan):
+        return sentences(plan)
     if plan.neighbors == "replace":
         return "The changed round may carry any other loss that is no steeper than the Lipschitz constant."
     return (
@@ -134,6 +137,8 @@ def _people(plan: BasePlan) -> list[tuple[str, str]]:
     right = best_guess((e, delta))
     found = meaning(plan, delta)
     sharper = f" (at most {found.right:.4f} by the accountant's whole curve)" if found.right < right - 5e-5 else ""
+    if plan.max_rows is not None:
+        return _whole_persons(plan, right, sharper, found)
     replaced = plan.neighbors == "replace"
     known = (
         "every other round and both things that this round can have been, hold them for equally likely"
@@ -165,6 +170,37 @@ def _people(plan: BasePlan) -> list[tuple[str, str]]:
             "Rounds that are put in or left out, so that later ones move (only their content may differ, unless the "
             "plan says more); what was known, or can be learned from everybody else's rounds; and all that is shown "
             "beside decisions: see the list below.",
+        ),
+    ]
+
+
+def _whole_persons(plan: BasePlan, right: float, sharper: str, found: Meaning) -> list[tuple[str, str]]:
+    """Say what a plan for persons means for one."""
+    length = "for ever" if plan.window is None else f"for what they do in any {span(plan)} in a row"
+    covered = "Persons" if plan.clock else "Rounds that are put in or left out, so that later ones move; persons"
+    return [
+        (
+            "Who is protected, and for how long",
+            f"One person with all rounds of theirs that count, {length}, against everybody who sees all decisions, now "
+            "or later, whatever else they know. A second run on the same rounds comes on top; a ledger (rt.Ledger) "
+            "adds up.",
+        ),
+        (
+            "What that means for one person",
+            "Let somebody know all that others do and two things that this person can have done, hold them for equally "
+            f"likely, and guess after seeing all decisions: the guess is right with a chance of at most {right:.4f}, "
+            f"where a coin would have 0.5{sharper}. What they believe may rise, {beliefs_in_words(found)} "
+            "(rt.privacy.posterior has other numbers).",
+        ),
+        (
+            "Several persons together",
+            f"A household of k is protected k times less, or worse: {groups_in_words(found, 'persons')} "
+            "(rt.privacy.group).",
+        ),
+        (
+            "What is not covered",
+            f"{covered} with several keys; what was known, or can be learned from everybody else's rounds; and all "
+            "that is shown beside decisions: see the list below.",
         ),
     ]
 

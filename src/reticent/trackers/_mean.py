@@ -16,10 +16,11 @@ from reticent._core._tags import saved
 from reticent.learners import make
 from reticent.losses import Linear
 from reticent.planning import plan_ftrl
+from reticent.systems._persons import Owners
 from reticent.trackers._exact import two_sided_geometric
 from reticent.trackers._memory import Memory
 from reticent.trackers._tracker import Tracker, named, public_interval
-from reticent.trackers._windows import WindowPlan, Windows, window_plan
+from reticent.trackers._windows import WindowPlan, Windows, refuse_persons, window_plan
 
 _NAMES = ("low", "high", "epsilon", "delta")
 _BEFORE = ("low", "high", "horizon", "epsilon", "delta")
@@ -74,7 +75,8 @@ class PrivateMean(Tracker):
     published is computed from these sums, over a memory that follows the stream: the whole sequence of `value` is
     `epsilon`-private (delta 0) in any one of the values, however many come (docs/theory, R11e). `window` is the number
     of values in one, 400/epsilon unless given; `traffic` as for `PrivateQuantile`. `average` is the mean of all windows
-    so far. A round without a value (NaN, for neighbours "zero-out") counts as the middle of the bounds.
+    so far. A round without a value (NaN, for neighbours "zero-out") counts as the middle of the bounds. `max_rows` as
+    for `PrivateQuantile`.
 
     With `horizon=`, the number of values to come, `value` is the mean of the whole past, up to date after every value:
     running sums with square-root Toeplitz noise (those of DP-FTRL, docs/theory, R2) over the number of rounds. That
@@ -100,6 +102,7 @@ class PrivateMean(Tracker):
         horizon: int | None = None,
         window: int | None = None,
         traffic: float | None = None,
+        max_rows: int | None = None,
         neighbors: str = "replace",
         seed: Seed = None,
     ) -> None: ...
@@ -131,6 +134,7 @@ class PrivateMean(Tracker):
         horizon: int | None = None,
         window: int | None = None,
         traffic: float | None = None,
+        max_rows: int | None = None,
         neighbors: str = "replace",
         seed: Seed = None,
     ) -> None:
@@ -138,7 +142,7 @@ class PrivateMean(Tracker):
         self._middle = float(domain.center[0])
         if horizon is None:
             goal = "mean", low, high, epsilon, delta
-            plan = window_plan(*goal, _NEEDED, window, traffic, neighbors)
+            plan = window_plan(*goal, _NEEDED, window, traffic, neighbors, max_rows)
             super().__init__(SumWindows(plan, seed), low, high)
             return
         if window is not None or traffic is not None:
@@ -146,20 +150,22 @@ class PrivateMean(Tracker):
                 f"window and traffic are for a tracker without horizon, got window={window!r} and traffic={traffic!r}; "
                 "leave one or the other out"
             )
+        if max_rows is not None:
+            refuse_persons(max_rows)
         rounds = integer("horizon", horizon, least=1)
         # Values from the middle, turned round, as gradients: the leader with lam = T is their sum over T.
         planned = plan_ftrl(domain, rounds, domain.radius, epsilon, delta, batch=1, linear=True, neighbors=neighbors)
         super().__init__(make(replace(planned, lam=float(rounds)), Linear(), seed), low, high)
 
-    def _take(self, value: float) -> None:
+    def _take(self, value: float, owner: int | None = None) -> None:
         if isinstance(self._learner, Windows):
-            self._learner.take(value)
+            self._learner.take(value, owner)
         else:
             self._learner.observe(self._gradients(np.array([value])))
 
-    def _take_many(self, values: Array) -> None:
+    def _take_many(self, values: Array, owners: Owners | None = None) -> None:
         if isinstance(self._learner, Windows):
-            self._learner.take_many(values)
+            self._learner.take_many(values, owners)
         else:
             self._learner.observe_many(self._gradients(values))
 

@@ -14,10 +14,11 @@ from reticent.domains import Interval
 from reticent.learners import make
 from reticent.losses import Pinball
 from reticent.planning import best_plan, plan_ftrl, plan_private
+from reticent.systems._persons import Owners
 from reticent.trackers._memory import Memory
 from reticent.trackers._ranks import CELLS, Cells, drawn_cell, level_of
 from reticent.trackers._tracker import Tracker, named, public_interval
-from reticent.trackers._windows import WindowPlan, Windows, window_plan
+from reticent.trackers._windows import WindowPlan, Windows, refuse_persons, window_plan
 
 _ONE = np.ones(1)  # the features of every round
 SYSTEMS = ("DP-FTRL", "P-COMW", "best")
@@ -79,7 +80,8 @@ class PrivateQuantile(Tracker):
     R11). `window` is the number of values in one, chosen for small noise unless given; `traffic` is about how many
     values come in a day, or whatever time should have at most 100 releases and at least 4. `cells` is how finely the
     bounds are divided. Errors hardly depend on how wide the bounds are. A `delta` above 0 is not spent: nothing that we
-    know does better with it.
+    know does better with it. With `max_rows=k` what is protected is a person, of whom the first k values count: hand
+    over `update(value, person=key)` (docs/guarantees/units.md).
 
     `value` follows the stream: it stays while releases say that it may. `average`, the mean of all that was published,
     is for streams of one law. With `horizon=`, the number of values to come, or `system=` ("DP-FTRL", "P-COMW" or
@@ -106,6 +108,7 @@ class PrivateQuantile(Tracker):
         horizon: int | None = None,
         window: int | None = None,
         traffic: float | None = None,
+        max_rows: int | None = None,
         cells: int = CELLS,
         system: str | None = None,
         neighbors: str = "replace",
@@ -144,6 +147,7 @@ class PrivateQuantile(Tracker):
         horizon: int | None = None,
         window: int | None = None,
         traffic: float | None = None,
+        max_rows: int | None = None,
         cells: int = CELLS,
         system: str | None = None,
         neighbors: str = "replace",
@@ -155,7 +159,7 @@ class PrivateQuantile(Tracker):
         self.q = float(level)
         if horizon is None and system is None:
             goal = f"{self.q:g}-quantile", low, high, epsilon, delta
-            plan = window_plan(*goal, needed(self.q), window, traffic, neighbors)
+            plan = window_plan(*goal, needed(self.q), window, traffic, neighbors, max_rows)
             super().__init__(RankWindows(plan, self.q, Cells(plan.low, plan.high, cells), seed), low, high)
         else:
             if window is not None or traffic is not None:
@@ -163,6 +167,8 @@ class PrivateQuantile(Tracker):
                     f"window and traffic are for a tracker without horizon and system, got window={window!r} and "
                     f"traffic={traffic!r}; leave one or the other out"
                 )
+            if max_rows is not None:
+                refuse_persons(max_rows)
             loss = Pinball(self.q)
             chosen = system if system is not None else "DP-FTRL"
             super().__init__(
@@ -177,17 +183,17 @@ class PrivateQuantile(Tracker):
         """The share of values that the quantile is to be above."""
         return self.q
 
-    def _take(self, value: float) -> None:
+    def _take(self, value: float, owner: int | None = None) -> None:
         if isinstance(self._learner, Windows):
-            self._learner.take(value)
+            self._learner.take(value, owner)
             return
         self._learner.observe(_ONE, value)
         self._counted += 1
         self._show(self.rounds, self.value)
 
-    def _take_many(self, values: Array) -> None:
+    def _take_many(self, values: Array, owners: Owners | None = None) -> None:
         if isinstance(self._learner, Windows):
-            self._learner.take_many(values)
+            self._learner.take_many(values, owners)
             return
         first = self.rounds
         trace = self._learner.observe_many(np.ones(values.size), values)

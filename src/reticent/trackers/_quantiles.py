@@ -88,6 +88,7 @@ class PrivateQuantiles(Tracker):
         *,
         window: int | None = None,
         traffic: float | None = None,
+        max_rows: int | None = None,
         cells: int = CELLS,
         neighbors: str = "replace",
         seed: Seed = None,
@@ -99,7 +100,7 @@ class PrivateQuantiles(Tracker):
         if not shares or any(a >= b for a, b in pairwise(shares)):
             raise ValueError(f"levels must be one or more, each above the one before, got {self.levels!r}")
         goal = f"{', '.join(f'{level:g}' for level in self.levels)}-quantiles", low, high, epsilon, delta
-        plan = window_plan(*goal, sum(map(needed, self.levels), Fraction(0)), window, traffic, neighbors)
+        plan = window_plan(*goal, sum(map(needed, self.levels), Fraction(0)), window, traffic, neighbors, max_rows)
         super().__init__(SeveralRankWindows(plan, self.levels, Cells(plan.low, plan.high, cells), seed), low, high)
 
     @property

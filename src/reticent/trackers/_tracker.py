@@ -15,6 +15,8 @@ from reticent._core._html import numbers as numbers_of
 from reticent.domains import Interval
 from reticent.learners import Learner
 from reticent.saving import Key, key_bytes, pack, refuse_unless, write_file
+from reticent.systems._learner import NOT_GIVEN
+from reticent.systems._persons import NOBODY, Owners
 from reticent.trackers._windows import Windows
 
 STATE = "tracker"
@@ -56,40 +58,69 @@ class Tracker(ABC):
     def value(self) -> Any:
         """What is published: private, and from `low` to `high`."""
 
-    def _take(self, value: float) -> None:
-        """Take in one clipped value."""
-        self._learner.take(value)
+    def _take(self, value: float, owner: int | None = None) -> None:
+        """Take in one clipped value, and whose it is."""
+        self._learner.take(value, owner)
 
-    def _take_many(self, values: Array) -> None:
-        """Take in clipped values."""
-        self._learner.take_many(values)
+    def _take_many(self, values: Array, owners: Owners | None = None) -> None:
+        """Take in clipped values, and whose they are."""
+        self._learner.take_many(values, owners)
 
-    def update(self, value: float) -> None:
-        """Take in one value: a round of its own.
+    def update(self, value: float, *, person: Any = NOT_GIVEN) -> None:
+        """Take in one value: a round of its own, and with `max_rows` that of a person.
 
         Values beyond the bounds, infinite ones too, count as the bound. What is not a number is refused, and leaves the
         tracker as it was; for neighbours "zero-out" without a horizon, NaN is a round without a value.
         """
+        owners = self._owners([person] if person is not NOT_GIVEN else NOT_GIVEN)
+        owner = None if owners is None else int(owners[0])
         # What is plainly a number takes the short way.
         if isinstance(value, float | np.floating) and value == value:
-            self._take(min(max(float(value), self.low), self.high))
+            self._take(min(max(float(value), self.low), self.high), owner)
             return
         array = given_numbers("value", value)
         if array.ndim:
             raise ValueError(f"value must be one number, got shape {array.shape}; use update_many for several")
-        self._take(float(self._clipped("value", array.reshape(1))[0]))
+        self._take(float(self._clipped("value", array.reshape(1))[0]), owner)
 
-    def update_many(self, values: ArrayLike) -> None:
+    def update_many(self, values: ArrayLike, *, persons: Any = NOT_GIVEN) -> None:
         """Take in values one after the other, with the same result to the last bit as `update`.
 
-        If any is refused, none is taken in. After an interrupt nobody knows how many were: a tracker without a horizon
-        then refuses to go on, since a value that is given twice costs twice.
+        `persons` are whose they are, one key each, for trackers with `max_rows`. If any is refused, none is taken in.
+        After an interrupt nobody knows how many were: a tracker without a horizon then refuses to go on, since a value
+        that is given twice costs twice.
         """
         array = given_numbers("values", values)
         if array.ndim != 1:
             raise ValueError(f"values must be a list of numbers (one-dimensional), got shape {array.shape}")
+        owners = self._owners(persons)
+        if owners is not None and owners.size != array.size:
+            raise ValueError(f"persons must have one key for each of the {array.size} values, got {owners.size}")
         if array.size:
-            self._take_many(self._clipped("values", array))
+            self._take_many(self._clipped("values", array), owners)
+
+    def _owners(self, persons: Any) -> Owners | None:
+        """Return whose values are, as hashes; None if the tracker is not about persons."""
+        roll = self._learner.roll if isinstance(self._learner, Windows) else None
+        if roll is None:
+            if persons is not NOT_GIVEN:
+                raise ValueError(
+                    "persons are for trackers that count the values of each, got one whose unit is one value; make it "
+                    "with max_rows=, and without a horizon; nothing was recorded"
+                )
+            return None
+        if persons is NOT_GIVEN:
+            raise ValueError(
+                f"person or persons must be given, as this tracker counts the values of each (max_rows={roll.cap}): a "
+                "text, a whole number or bytes for every value; nothing was recorded"
+            )
+        owners = roll.owners(persons)
+        if (owners == NOBODY).any():
+            raise ValueError(
+                "every value must have a person, a text, a whole number or bytes, got none at index "
+                f"{int(np.argmax(owners == NOBODY))}; nothing was recorded"
+            )
+        return owners
 
     observe, observe_many = update, update_many
 

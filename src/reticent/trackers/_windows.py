@@ -25,6 +25,7 @@ from reticent.privacy._meaning import beliefs_in_words, groups_in_words, guessed
 from reticent.privacy._pure import PureAccount, pure_event
 from reticent.saving import check_twin
 from reticent.systems._checks import check_neighbors, check_scale
+from reticent.systems._persons import SECRET, Owners, Roll, check_cap
 from reticent.systems._words import labelled
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def window_of(enough: float | Fraction, window: int | None, traffic: float | Non
 class WindowPlan:
     """What is promised of a tracker of windows: pure epsilon for any number of values, each used in one release.
 
+    With `max_rows` that is about persons, of whom the first so many values count (docs/theory, R14e).
+
     >>> plan = WindowPlan(what="0.9-quantile", low=0.0, high=60.0, window=250, epsilon=1.0)
     >>> plan.account().epsilon(0.0), plan.account(249).epsilon(0.0), plan.horizon
     (1.0, 0.0, None)
@@ -86,9 +89,11 @@ class WindowPlan:
     epsilon: float
     delta: float = 0.0
     neighbors: str = "replace"
+    max_rows: int | None = None
 
     def __post_init__(self) -> None:
         """Check every value."""
+        check_cap(self.max_rows, None)
         check_neighbors(self.neighbors)
         check_scale(Interval(self.low, self.high), 1.0)
         check_pure(self.epsilon, self.delta)
@@ -103,6 +108,11 @@ class WindowPlan:
         """Whether the plan makes a privacy claim: always."""
         return True
 
+    @property
+    def at_stake(self) -> int:
+        """How many values of what is protected count at most: 1, or those of a person."""
+        return 1 if self.max_rows is None else self.max_rows
+
     def account(self, rounds: int | None = None, method: str = "pld") -> PureAccount:
         """Return what the first `rounds` rounds (any number, unless given) can reveal about any one of them."""
         count = None if rounds is None else integer("rounds", rounds, least=0)
@@ -116,27 +126,36 @@ class WindowPlan:
     def rows(self) -> list[tuple[str, str]]:
         """Return the plan as labels and texts, for a table."""
         changed = "is replaced by another" if self.neighbors == "replace" else "is left out (its round stays)"
+        one = "one value" if self.max_rows is None else "every value of one person"
         return [
             ("plan", f"{self.what} of windows"),
             ("bounds", f"{self.low:g} to {self.high:g}"),
             ("window", f"{self.window:,} values, each in one release"),
             ("horizon", "none: any number of rounds"),
-            ("privacy", f"epsilon {self.epsilon:g}, delta 0, for streams in which one value {changed}"),
+            ("privacy", f"epsilon {self.epsilon:g}, delta 0, for streams in which {one} {changed}"),
             ("attacker", guessed((self.epsilon, 0.0))),
             ("exact", "what is released is a whole number with exactly the stated law (docs/theory, R11)"),
             ("quality", "no certificate: what is published follows the releases by a heuristic"),
             ("remark", "windows are counted in rounds: a round put in or left out moves all later ones, uncovered"),
+            *([] if self.max_rows is None else [("persons", f"the first {self.max_rows:,} values of each count")]),
         ]
 
     def explain(self) -> str:
         """Say in plain words what is promised."""
         found = meaning((self.epsilon, 0.0), 0.0)
+        who, others = "any one value", "all other values believes of one"
+        more = f"A person with k values is protected k times less: {groups_in_words(found, 'values')}."
+        if self.max_rows is not None:
+            who, others = "any one person", "all other persons' values believes of one person"
+            more = (
+                f"Of a person the first {self.max_rows:,} values count, and others are rounds without one; each round "
+                "is the same person's in the two streams that are compared."
+            )
         return (
-            "Whoever sees everything that is published learns little about any one value: pure epsilon "
+            f"Whoever sees everything that is published learns little about {who}: pure epsilon "
             f"{self.epsilon:g} (delta 0), for any number of values. The values of {self.window:,} rounds are released "
-            "together, once; all else is computed from releases. What somebody who knows all other values believes "
-            f"of one may rise, {beliefs_in_words(found)}. A person with k values is protected k times less: "
-            f"{groups_in_words(found, 'values')}. Values that are put in or left out, so that later ones move, errors, "
+            f"together, once; all else is computed from releases. What somebody who knows {others} may rise, "
+            f"{beliefs_in_words(found)}. {more} Values that are put in or left out, so that later ones move, errors, "
             "timing and the saved state are not covered."
         )
 
@@ -166,13 +185,22 @@ def window_plan(
     window: int | None,
     traffic: float | None,
     neighbors: str,
+    max_rows: int | None = None,
 ) -> WindowPlan:
-    """Return a plan for a goal; `needed`/epsilon values in a window make its noise small."""
+    """Return a plan for a goal; `needed`/epsilon values in a window make its noise small, of one value's epsilon."""
     goal, rest = check_pure(epsilon, delta)
-    size = window_of(needed / Fraction(goal), window, traffic)
-    bounds = float(low), float(high)
-    return WindowPlan(
-        what=what, low=bounds[0], high=bounds[1], window=size, epsilon=goal, delta=rest, neighbors=neighbors
+    cap = check_cap(max_rows, None)
+    rows = 1 if cap is None else cap.rows
+    size = window_of(needed * rows / Fraction(goal), window, traffic)
+    claim = {"epsilon": goal, "delta": rest, "neighbors": neighbors, "max_rows": None if cap is None else rows}
+    return WindowPlan(what=what, low=float(low), high=float(high), window=size, **claim)  # type: ignore[arg-type]
+
+
+def refuse_persons(max_rows: int) -> NoReturn:
+    """Refuse to count persons where values are not taken in windows."""
+    raise ValueError(
+        f"max_rows is for a tracker without horizon and system, got max_rows={max_rows!r}; leave one or the other out, "
+        "or plan a learner with rt.planning.for_persons"
     )
 
 
@@ -182,11 +210,13 @@ class Windows(ABC):
     The state is as secret as the data: it holds the values of the open window, and the random generator.
     """
 
-    _moves: ClassVar[tuple[str, ...]] = ("switches", "torn", "_waiting", "_done")
+    _moves: ClassVar[tuple[str, ...]] = ("switches", "torn", "_waiting", "_done", "roll")
     _busy = False
     """Whether a call is at work; no thread comes between looking at it and setting it (as in `Learner`)."""
     _forked = False
     """Whether this is a copy in a fork of its process, where it can do nothing (as in `Learner`)."""
+    roll: Roll | None = None
+    """Who has given how many values, if the plan is about persons."""
 
     def __init__(self, plan: WindowPlan, seed: Seed) -> None:
         """Publish a number that knows of no value."""
@@ -194,6 +224,8 @@ class Windows(ABC):
         self.switches = 0
         self.torn = False
         self._rng = taken_over(seed)
+        if plan.max_rows is not None:
+            self.roll = Roll(plan.max_rows, self._rng.bytes(SECRET))
         self._waiting: list[float] = []  # the open window: secret
         self._done = 0  # values of windows that are over
         watch(self)
@@ -214,15 +246,17 @@ class Windows(ABC):
 
     @property
     def budget(self) -> Fraction:
-        """Epsilon as the exact number that it is."""
-        return Fraction(self.plan.epsilon)
+        """Epsilon of one value, as the exact number that it is."""
+        return Fraction(self.plan.epsilon) / self.plan.at_stake
 
-    def take(self, value: float) -> None:
-        """Take in one clipped value."""
+    def take(self, value: float, owner: int | None = None) -> None:
+        """Take in one clipped value, and whose it is; one that does not count is a round without a value."""
         if self._busy or self.torn or self._forked:
             self._refuse()
         try:
             self._busy = True
+            if self.roll is not None and not self.roll.admit(np.array([owner], dtype=np.int64))[0]:
+                value = math.nan
             self._waiting.append(value)
             if len(self._waiting) >= self.plan.window:
                 # A window is released once: an interrupt from here on leaves the tracker torn, and it goes on no more.
@@ -232,12 +266,14 @@ class Windows(ABC):
         finally:
             self._busy = False
 
-    def take_many(self, values: Array) -> None:
+    def take_many(self, values: Array, owners: Owners | None = None) -> None:
         """Take in clipped values; an interrupt leaves the tracker torn, so that none is given to it again."""
         if self._busy or self.torn or self._forked:
             self._refuse()
         try:
             self._busy = self.torn = True
+            if self.roll is not None and owners is not None:
+                values = np.where(self.roll.admit(owners), values, math.nan)
             window, start = self.plan.window, 0
             while start < values.size:
                 stop = start + window - len(self._waiting)
@@ -285,6 +321,8 @@ class Windows(ABC):
         """Refuse a loaded state in which no tracker can stand: a new one says what must be equal."""
         if replace(self.plan) != self.plan or self.torn or not isinstance(self._rng, np.random.Generator):
             raise ValueError("its plan, or its standing, is not as it was written")
+        if (self.roll is None) != (self.plan.max_rows is None):
+            raise ValueError("it counts the values of persons, or does not, where its plan says otherwise")
         twin = self._twin()
         check_twin(self, twin, (self._rng, twin._rng), "it")
         low, high = self.plan.low, self.plan.high

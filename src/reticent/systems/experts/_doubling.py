@@ -79,8 +79,8 @@ class DoublingPlan(ExpertsPlan):
 
     @property
     def _pure(self) -> float:
-        """The epsilon of one draw."""
-        return self.rate * (2.0 if self.neighbors == "replace" else 1.0)
+        """The epsilon of the draws that the rounds of what is protected may enter: one, or those of a person."""
+        return self.rate * (2.0 if self.neighbors == "replace" else 1.0) * self.at_stake
 
     def block(self, number: int) -> int:
         """Return the length of a block, counted from 0."""

@@ -7,7 +7,10 @@ they are, privacy is computed from the numbers here.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
 
 
 class Buffers(NamedTuple):
@@ -29,9 +32,35 @@ class Buffers(NamedTuple):
         ]
         return math.sqrt(1 + math.fsum(pairs)) * (1 + 1e-12)
 
+    def person_sensitivity(self, blocks: int, rows: int) -> float:
+        """Return what `rows` rows of one person, each in another block, count for, as one row counts `sensitivity`.
+
+        The first m columns together are the longest of any m, so m rows in one epoch move its sums by their length at
+        most; here is the largest of it times sqrt(rows/m), so that m of `rows` rows pay a share of m/rows in squares
+        wherever the others are (docs/theory, R14c). Rounded upwards.
+
+        >>> shape = Buffers((0.5,), (0.75,))
+        >>> round(shape.person_sensitivity(3, 2) ** 2, 6)  # (1, 1.5, 0.875)
+        4.015625
+        """
+        return _of_rows(self, blocks, rows)
+
     def reach(self, blocks: int) -> tuple[float, ...]:
         """Return how many blocks each buffer adds up, at most: the sum of its first powers."""
         return tuple(_geometric(r, blocks) for r in self.decays)
+
+
+@lru_cache(maxsize=256)
+def _of_rows(shape: Buffers, blocks: int, rows: int) -> float:
+    powers = np.arange(blocks - 1)
+    column = np.append(1.0, sum(w * r**powers for w, r in zip(shape.weights, shape.decays, strict=True)))
+    if (np.diff(column) > 0).any() or column.min() < 0:
+        raise ValueError(f"coefficients must fall and be at least 0 for an account of persons, got {column[:3]} ...")
+    together, found = np.zeros(blocks), 0.0
+    for m in range(1, min(rows, blocks) + 1):
+        together[m - 1 :] += column[: blocks - m + 1]
+        found = max(found, float(together @ together) * rows / m)
+    return math.sqrt(found) * (1 + 1e-11)
 
 
 def _geometric(ratio: float, count: int) -> float:

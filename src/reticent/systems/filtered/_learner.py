@@ -10,7 +10,7 @@ from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.losses import Loss
 from reticent.saving import refuse_unless
-from reticent.systems._decider import Decider
+from reticent.systems._decider import NEVER, Decider
 from reticent.systems._plan import SystemPlan
 from reticent.systems.filtered._filter import Filter
 from reticent.systems.filtered._plan import FilteredPlan
@@ -53,11 +53,11 @@ class FilteredWalk(BlockWalk):
 
     _moves: ClassVar[tuple[str, ...]] = ("released", "filter", "buffers", "ahead")
     _grows: ClassVar[tuple[str, ...]] = ("ahead",)
+    plan: FilteredPlan
 
     def __init__(self, plan: FilteredPlan, loss: Loss, rng: np.random.Generator) -> None:
         """Start at the centre."""
-        super().__init__(plan.domain, loss, rng)
-        self.plan = plan
+        super().__init__(plan, loss, rng)
         self.released = np.zeros_like(self.open)  # the last release
         self.filter = Filter(plan.domain.chart_dim, plan.domain.radius, plan.lipschitz)
         self._begin(0)
@@ -68,12 +68,14 @@ class FilteredWalk(BlockWalk):
         self.release = self.mechanism.grid
         self.buffers = self.mechanism.fresh()  # of the epoch's sums so far: secret
         self.ahead = np.zeros((0, self.u.size), dtype=np.int64)  # noise of blocks to come: secret
-        self.filter.begin(self.mechanism, self.epoch.block)
+        self.filter.begin(self.mechanism, self.plan.batch if self.plan.clock else self.epoch.block)
 
     @property
     def due(self) -> int:
         """How many rounds will have been taken in when the block ends."""
         epoch = self.epoch
+        if self.plan.clock:
+            return NEVER
         return epoch.start + ((self.done - epoch.start) // epoch.block + 1) * epoch.block
 
     def _release(self) -> Array:
@@ -82,14 +84,14 @@ class FilteredWalk(BlockWalk):
         self.buffers = self.mechanism.filled(self.buffers, self.open)
         self.open = np.zeros_like(self.open)
         aim = self.filter.update(self.released, self.u)
-        if self.done == self.epoch.end:
+        if self.over == self.epoch.end:
             self._begin(self.epoch.number + 1)
         return aim
 
     def _noise(self) -> Integers:
         """Return the noise of a block, and forget it; it is drawn for several blocks of the epoch at once."""
         if not len(self.ahead):
-            left = (self.epoch.end - self.done) // self.epoch.block + 1
+            left = (self.epoch.end - self.over) // self.epoch.block + 1
             count = min(left, max(1, _AHEAD // self.u.size))
             drawn = rounded_normals(self.rng, count * self.u.size, self.release.shift)
             self.ahead = drawn.reshape(count, self.u.size)
@@ -98,14 +100,14 @@ class FilteredWalk(BlockWalk):
         return noise
 
     def _catch_up(self, found: FilteredWalk) -> None:
-        number, done = found.epoch.number, found.done
-        right = type(number) is int and 0 <= number <= done  # an epoch has a round at least
+        number, over = found.epoch.number, found.over
+        right = type(number) is int and 0 <= number <= over  # an epoch has a round at least
         epoch = self.plan.epoch(number) if right else self.epoch
-        refuse_unless(found.epoch == epoch and epoch.start <= done < epoch.end, "its epoch is not the one of its plan")
+        refuse_unless(found.epoch == epoch and epoch.start <= over < epoch.end, "its epoch is not the one of its plan")
         self._begin(number)
 
     def _check_moved(self) -> None:
-        over, rounds = divmod(self.done - self.epoch.start, self.epoch.block)
-        self._check_open(rounds)
+        super()._check_moved()
+        over = (self.over - self.epoch.start) // self.epoch.block
         refuse_unless(len(self.ahead) <= self.epoch.blocks - over, "it has noise for more blocks than there are")
         refuse_unless(self.filter.seen == over, f"its filter has seen {self.filter.seen} of {over} releases")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from reticent._core import _names
 from reticent._core._check import integer, positive
@@ -15,11 +15,13 @@ from reticent.domains import Domain
 from reticent.losses import GeneralisedLinear, Loss
 from reticent.systems._checks import check_body, check_target
 from reticent.systems._goal import Goal, System
+from reticent.systems._persons import check_cap
 from reticent.systems._plan import WithoutEnd
 from reticent.systems._words import number
 from reticent.systems.filtered._buffers import TABLE
 from reticent.systems.filtered._release import EpochRelease
 from reticent.systems.gate import GatePlan, plan_noisy_descent
+from reticent.systems.gate._base import blocks_of, level_for, refuse_clock
 
 BLOCK = 2.0
 """Rounds of the first blocks, in units of sqrt(dim) times change/mu: where noise and gradients are about as large."""
@@ -47,11 +49,11 @@ class Epoch:
         return self.start + self.blocks * self.block
 
 
-def _epochs(batch: int) -> Iterator[Epoch]:
+def _epochs(batch: int, longer: float = LONGER) -> Iterator[Epoch]:
     """Go through the epochs of a plan whose first blocks have `batch` rounds, without an end."""
     last, start = len(_LENGTHS) - 1, 0
     for k in count():
-        found = Epoch(k, start, _LENGTHS[min(k, last)], round(batch * LONGER ** min(k, last)))
+        found = Epoch(k, start, _LENGTHS[min(k, last)], round(batch * longer ** min(k, last)))
         yield found
         start = found.end
 
@@ -100,7 +102,7 @@ class FilteredPlan(GatePlan):
         steep = self.lipschitz / self.domain.radius
         if not 1e-60 <= steep <= 1e60:
             raise ValueError(f"lipschitz/radius must be from 1e-60 to 1e60, got {steep:.3g}; choose other units")
-        for epoch in _epochs(self.batch):
+        for epoch in self._epochs():
             if epoch.number == len(_LENGTHS) or (self.horizon is not None and epoch.start >= self.horizon):
                 break
             self.release(epoch)  # refuses numbers for which there is no grid
@@ -112,12 +114,32 @@ class FilteredPlan(GatePlan):
 
     def epoch(self, k: int) -> Epoch:
         """Return epoch number k, counted from 0."""
-        return next(islice(_epochs(self.batch), integer("k", k, least=0), None))
+        return next(islice(self._epochs(), integer("k", k, least=0), None))
+
+    def _epochs(self) -> Iterator[Epoch]:
+        """Go through all epochs; on a clock they are counted in blocks."""
+        return _epochs(1, 1.0) if self.clock else _epochs(self.batch)
+
+    def _epoch_at(self, rounds: int) -> Epoch:
+        """Return the epoch in which rounds come when so many are over."""
+        return next(epoch for epoch in self._epochs() if rounds < epoch.end)
+
+    def block_end(self, rounds: int) -> int:
+        """Return the first end of a block at which at least so many rounds are over."""
+        epoch = self._epoch_at(max(rounds - 1, 0))
+        return epoch.start - (epoch.start - rounds) // epoch.block * epoch.block
+
+    def block_start(self, rounds: int) -> int:
+        """Return after how many rounds the block began that is open when so many are over."""
+        epoch = self._epoch_at(rounds)
+        return epoch.start + (rounds - epoch.start) // epoch.block * epoch.block
 
     def release(self, epoch: Epoch) -> EpochRelease:
         """Return the mechanism of an epoch."""
-        change = self.change / self.lipschitz
-        return EpochRelease(self.clip, self.noise, epoch.block, epoch.blocks, self.domain.chart_dim, change)
+        # On a clock a row may be left out of one epoch and put into another, like a person with one row.
+        change, rows = self.change / self.lipschitz, self.at_stake if self.clock or self.max_rows is not None else None
+        block = self.most_rows if self.clock else epoch.block
+        return EpochRelease(self.clip, self.noise, block, epoch.blocks, self.domain.chart_dim, change, rows)
 
     @property
     def regret_bound(self) -> float | None:  # type: ignore[override]
@@ -135,6 +157,8 @@ class FilteredPlan(GatePlan):
         if self.epsilon is None or self.delta is None:
             return said
         goal = self.horizon, self.lipschitz, self.epsilon, self.delta
+        if not self.certifies:
+            return said
         other = plan_noisy_descent(self.domain, *goal, neighbors=self.neighbors)
         bound = "plan.regret_at(T)" if other.regret_bound is None else f"{other.regret_bound:,.6g}"
         return (
@@ -144,8 +168,9 @@ class FilteredPlan(GatePlan):
 
     def without_end(self) -> WithoutEnd:
         """Say what holds without a horizon."""
+        often = f"at most one in {number(self.batch)} rounds, and ever fewer"
         return WithoutEnd(
-            switches=f"at most one in {number(self.batch)} rounds, and ever fewer",
+            switches="at most one for each block" if self.clock else often,
             regret="none: decisions are measured, not certified",
             privacy="Each round enters the releases of one epoch, so the promise holds for any number of rounds.",
             quality=self.without_bound(),
@@ -162,11 +187,15 @@ def plan_filtered(
     clip: float | None = None,
     max_switches: int | None = None,
     neighbors: str = "replace",
+    max_rows: int | None = None,
+    window: int | None = None,
+    clock: int | None = None,
 ) -> FilteredPlan:
     """Return the filtered gate for this privacy; `horizon=None` is for any number of rounds.
 
     `clip` is the length that gradients are clipped to, `lipschitz` unless given; half of it is better for smooth losses
     (`rt.private_learner` knows). `max_switches`, a hard cap over the horizon, makes blocks longer where need be.
+    `max_rows`, `window` and `clock` are as for `rt.private_learner`.
 
     >>> from reticent.domains import Ball
     >>> plan = plan_filtered(Ball(10), None, 1.0, epsilon=1.0, delta=1e-6)
@@ -175,15 +204,22 @@ def plan_filtered(
     """
     check_body(domain)
     target = check_target(domain, 1 if horizon is None else horizon, lipschitz, epsilon, delta, neighbors)
-    noise, G = 1 / target.largest_mu(), target.lipschitz
+    noise, G = 1 / level_for(target, max_rows), target.lipschitz
     change = 2.0 if neighbors == "replace" else 1.0
-    claim = {"epsilon": target.epsilon, "delta": target.delta}
+    claim = {"epsilon": target.epsilon, "delta": target.delta, "neighbors": neighbors}
+    cap, more = check_cap(max_rows, window), 1.0
+    if cap is not None:  # how much more noise there is for persons, in the first epoch
+        claim |= {"max_rows": cap.rows, "window": cap.window}
+        first = TABLE[_LENGTHS[0]]
+        more = first.person_sensitivity(_LENGTHS[0], cap.at_stake) / first.sensitivity(_LENGTHS[0])
+    if clock is not None and horizon is not None:
+        refuse_clock(clock, horizon)
 
     def plan(batch: int) -> FilteredPlan:
-        rest = {"noise": noise, "clip": G if clip is None else clip, "neighbors": neighbors}
-        return FilteredPlan(domain, horizon, G, batch=batch, **rest, **claim)  # type: ignore[arg-type]
+        rest: dict[str, Any] = {"noise": noise, "clip": G if clip is None else clip, **blocks_of(clock, batch)}
+        return FilteredPlan(domain, horizon, G, **rest, **claim)  # type: ignore[arg-type]
 
-    best = plan(max(1, round(BLOCK * math.sqrt(domain.chart_dim) * change * noise)))
+    best = plan(max(1, round(BLOCK * math.sqrt(domain.chart_dim) * change * noise * more)))
     if max_switches is None:
         return best
     most = integer("max_switches", max_switches, least=0)

@@ -33,15 +33,22 @@ class EpochRelease:
     True
     """
 
-    def __init__(self, clip: float, noise: float, block: int, blocks: int, dim: int, change: float) -> None:
+    def __init__(
+        self, clip: float, noise: float, block: int, blocks: int, dim: int, change: float, rows: int | None = None
+    ) -> None:
         """Take the length that rows are clipped to, 1/mu, rounds of a block, blocks, dimensions, and 2 or 1.
 
-        `change` is how many clipped rows apart two neighbouring rounds may be: 2 if replaced, 1 if zeroed.
+        `change` is how many clipped rows apart two neighbouring rounds may be: 2 if replaced, 1 if zeroed. `rows` is
+        how many rows of one person count, in this epoch and others, clipped together where they share a block; `mu` is
+        then that of all epochs together (docs/theory, R14c).
         """
         shape = TABLE[blocks]
         self.weights, self.decays = np.array(shape.weights), np.array(shape.decays)
         self.blocks, self.change = blocks, change
         column, reach = shape.sensitivity(blocks), shape.reach(blocks)
+        times = 1.0  # how often rounding may count
+        if rows is not None:
+            column, times = shape.person_sensitivity(blocks, rows), 2 * math.sqrt(rows)
         mixed = 1 + math.ceil(sum(w * m for w, m in zip(shape.weights, reach, strict=True)))
         self.mu, slack = math.inf, 0.0
         while self.mu * noise > 1:
@@ -52,7 +59,7 @@ class EpochRelease:
             terms = len(reach) + 2
             parts = [w * m * (4 * m + 2 * terms) for w, m in zip(shape.weights, reach, strict=True)]
             self.error = 0.5 + 1.01 * _ROUNDING * largest * math.fsum(parts)
-            apart = math.ldexp(2 * self.error * math.sqrt((blocks - 1) * dim), -self.grid.shift)
+            apart = times * math.ldexp(2 * self.error * math.sqrt((blocks - 1) * dim), -self.grid.shift)
             self.mu = (change * clip / sigma * column + apart) * (1 + 1e-12)
             slack = 1.01 * apart * noise + 1e-11
             if slack > _TOO_MUCH:

@@ -51,23 +51,16 @@ class DualAveraging(BlockWalk):
 
     def __init__(self, plan: NoisyDescentPlan, loss: Loss, rng: np.random.Generator) -> None:
         """Start at the centre."""
-        super().__init__(plan.domain, loss, rng)
-        self.plan, self.batch = plan, plan.batch
+        super().__init__(plan, loss, rng)
+        self.batch = plan.batch
         self.release, self.lam = plan.release(), plan.first_lam
         self.released = np.zeros_like(self.open)  # the last release
         self.dual: Array = np.zeros_like(self.u)  # the sum of all releases
-
-    @property
-    def due(self) -> int:
-        """How many rounds will have been taken in when the block ends."""
-        return (self.done // self.batch + 1) * self.batch
-
-    def _check_moved(self) -> None:
-        self._check_open(self.done % self.batch)
 
     def _release(self) -> Array:
         self.released = self.release.released(self.open, self.rng)
         self.open = np.zeros_like(self.open)
         self.dual = self.dual + self.release.real(self.released)
-        lam = self.lam * math.sqrt(self.done // self.batch + 1) if self.plan.horizon is None else self.lam
+        blocks = self.closed if self.plan.clock else self.done // self.batch
+        lam = self.lam * math.sqrt(blocks + 1) if self.plan.horizon is None else self.lam
         return -self.dual / lam

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from reticent.domains import Domain
 from reticent.systems._bounds import block_squares
 from reticent.systems._checks import check_body, check_firm, check_target
 from reticent.systems._goal import Goal, System
+from reticent.systems._persons import check_cap
 from reticent.systems._plan import WithoutEnd
 from reticent.systems._words import number
-from reticent.systems.gate._base import GatePlan
+from reticent.systems.gate._base import GatePlan, blocks_of, level_for, refuse_clock
 from reticent.systems.gate._release import BlockRelease
 
 _TRIED = 400  # lengths of blocks that a search looks at: all of those around the best one unless there are more
@@ -63,12 +64,20 @@ class NoisyDescentPlan(GatePlan):
 
     def release(self) -> BlockRelease:
         """Return the mechanism that releases the blocks."""
-        return BlockRelease(self.lipschitz, self.sigma, self.batch, self.domain.chart_dim)
+        return BlockRelease(self.lipschitz, self.sigma, self.grid_rows, self.domain.chart_dim)
+
+    def block_end(self, rounds: int) -> int:
+        """Return the first end of a block at which at least so many rounds are over."""
+        return -(-rounds // self.batch) * self.batch
+
+    def block_start(self, rounds: int) -> int:
+        """Return after how many rounds the block began that is open when so many are over."""
+        return rounds // self.batch * self.batch
 
     @property
     def spread(self) -> float:
         """The bound V on the mean square of a release: batch^2 G^2 + d sigma^2."""
-        return _spread(self.release())
+        return _spread(self.release(), self.batch)
 
     def lam_of(self, block: int) -> float:
         """Return the regulariser of the decision in block number `block`, counted from 1."""
@@ -89,6 +98,11 @@ class NoisyDescentPlan(GatePlan):
         >>> round(plan.regret_at(10**6) / plan_noisy_descent(Ball(10), 10**6, 1.0, 1.0, 1e-6).regret_bound, 2)
         1.41
         """
+        if not self.certifies:
+            raise ValueError(
+                "nothing is certified of decisions where blocks end by a clock, or rows of persons are left out or "
+                f"clipped together, got clock={self.clock!r} and max_rows={self.max_rows!r}"
+            )
         return _regret(self.domain, self.release(), integer("rounds", rounds, least=1), self.lam)
 
     def reacting_regret_at(self, rounds: int) -> float:
@@ -103,12 +117,12 @@ class NoisyDescentPlan(GatePlan):
     @property
     def regret_bound(self) -> float | None:  # type: ignore[override]
         """The bound of docs/theory, R8, for losses fixed in advance; None without a horizon: see `regret_at`."""
-        return None if self.horizon is None else self.regret_at(self.horizon)
+        return None if self.horizon is None or not self.certifies else self.regret_at(self.horizon)
 
     @property
     def reacting_regret_bound(self) -> float | None:
         """The bound for losses that react to decisions; None without a horizon: see `reacting_regret_at`."""
-        return None if self.horizon is None else self.reacting_regret_at(self.horizon)
+        return None if self.horizon is None or not self.certifies else self.reacting_regret_at(self.horizon)
 
     @property
     def max_switches(self) -> int | None:
@@ -117,11 +131,18 @@ class NoisyDescentPlan(GatePlan):
 
     @property
     def level(self) -> float:
-        """The mu of one release, and of all."""
-        return self.change / self.sigma
+        """The mu of one release, and of all; for persons, of as many releases as their rows may be in."""
+        return self.change * math.sqrt(self.at_stake) / self.sigma
+
+    def without_bound(self) -> str:
+        """Say why nothing is certified."""
+        return "Nothing is proved of the decisions: blocks end by a clock, or rows of persons are left out or clipped."
 
     def without_end(self) -> WithoutEnd:
         """Say what holds without a horizon."""
+        if not self.certifies:
+            often = "at most one for each block" if self.clock else f"at most one in {number(self.batch)} rounds"
+            return WithoutEnd(often, "none", "It holds for any number of rounds.", self.without_bound())
         scale = self.regret_at(10**6 * self.batch) / math.sqrt(10**6 * self.batch)
         return WithoutEnd(
             switches=f"at most one in {number(self.batch)} rounds",
@@ -152,8 +173,8 @@ def _squares(release: BlockRelease, rounds: int) -> float:
     return release.clip**2 * block_squares(rounds, release.block) + used * release.dim * release.deviation**2
 
 
-def _spread(release: BlockRelease) -> float:
-    return (release.block * release.clip) ** 2 + release.dim * release.deviation**2
+def _spread(release: BlockRelease, rows: int) -> float:
+    return (rows * release.clip) ** 2 + release.dim * release.deviation**2
 
 
 def _regret(domain: Domain, release: BlockRelease, rounds: int, lam: float | None) -> float:
@@ -165,7 +186,7 @@ def _regret(domain: Domain, release: BlockRelease, rounds: int, lam: float | Non
         return G * R * rounds  # the centre was in play all the time
     if lam is not None:
         return lam * R**2 / 2 + _squares(release, rounds) / (2 * lam) + drift
-    V = _spread(release)
+    V = _spread(release, W)
     last = math.sqrt(2 * played * V) / R
     # The sum of k^(-1/2) for k below `played` is at most 2 sqrt(played - 1) - 1.
     earlier = R * math.sqrt(V / 8) * (2 * math.sqrt(played - 1) - 1)
@@ -181,11 +202,15 @@ def plan_noisy_descent(
     *,
     max_switches: int | None = None,
     neighbors: str = "replace",
+    max_rows: int | None = None,
+    window: int | None = None,
+    clock: int | None = None,
 ) -> NoisyDescentPlan:
     """Return noisy descent with the length of blocks, and the regulariser, that have the lowest certificate.
 
     Without `max_switches` blocks are about sqrt(d) sigma/G rounds long; with it, at least so long that there are no
-    more changes (a hard cap). `horizon=None` plans for any number of rounds: no epochs, one account.
+    more changes (a hard cap). `horizon=None` plans for any number of rounds: no epochs, one account. `max_rows`,
+    `window` and `clock` are as for `rt.private_learner`; with them nothing is certified of decisions.
 
     >>> from reticent.domains import Ball
     >>> plan = plan_noisy_descent(Ball(10), 10**6, 1.0, epsilon=1.0, delta=1e-6)
@@ -195,7 +220,10 @@ def plan_noisy_descent(
     check_body(domain)
     target = check_target(domain, 1 if horizon is None else horizon, lipschitz, epsilon, delta, neighbors)
     change = 2 * target.lipschitz if neighbors == "replace" else target.lipschitz
-    sigma, claim = change / target.largest_mu(), {"epsilon": target.epsilon, "delta": target.delta}
+    cap = check_cap(max_rows, window)
+    sigma = change * math.sqrt(1 if cap is None else cap.at_stake) / level_for(target, max_rows)
+    claim: dict[str, Any] = {"epsilon": target.epsilon, "delta": target.delta, "neighbors": neighbors}
+    claim |= {"max_rows": max_rows, "window": window}
     d, G = domain.chart_dim, target.lipschitz
     around = math.sqrt(d) * sigma / G
     if horizon is None:
@@ -205,8 +233,10 @@ def plan_noisy_descent(
                 "change at the end of every block, for ever; give a horizon"
             )
         # The bound grows as sqrt(T V/batch), but for the rounding of rows.
-        batch = min(_lengths(around), key=lambda W: _spread(BlockRelease(G, sigma, W, d)) / W)
-        return NoisyDescentPlan(domain, None, G, sigma=sigma, batch=batch, neighbors=neighbors, **claim)
+        batch = min(_lengths(around), key=lambda W: _spread(BlockRelease(G, sigma, W, d), W) / W)
+        return NoisyDescentPlan(domain, None, G, sigma=sigma, **claim, **blocks_of(clock, batch))
+    if clock is not None:
+        refuse_clock(clock, horizon)
     T = target.horizon
     least = 1
     tried = {min(W, T) for W in _lengths(around)}
@@ -217,7 +247,7 @@ def plan_noisy_descent(
     # Of all lengths with the same number of blocks the shortest is best.
     tried |= {-(-T // -(-T // W)) for W in tried}
     _, batch, lam = min(_best(domain, T, BlockRelease(G, sigma, W, d)) for W in tried if least <= W)
-    return NoisyDescentPlan(domain, T, G, sigma=sigma, batch=batch, lam=lam, neighbors=neighbors, **claim)
+    return NoisyDescentPlan(domain, T, G, sigma=sigma, batch=batch, lam=lam, **claim)
 
 
 def _lengths(around: float) -> list[int]:

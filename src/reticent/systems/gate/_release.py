@@ -105,6 +105,29 @@ class BlockRelease:
         total: Array = np.ones(len(slopes)) @ self._whole(vectors, slopes)
         return total.astype(np.int64)
 
+    def whole(self, vectors: Array, slopes: Array) -> Integers:
+        """Return the rows slopes[i] * vectors[i] as `rounded` has them: not longer than `clip`, in integers."""
+        if not len(slopes):
+            return np.zeros((0, self.dim), dtype=np.int64)
+        return self._whole(vectors, slopes).astype(np.int64)
+
+    def shortened(self, sums: Integers) -> Integers:
+        """Return sums of rows, each no longer than `clip` by itself: longer ones are shrunk; checked in integers.
+
+        What becomes of a sum depends on that sum alone.
+        """
+        steps = sums.astype(np.float64)
+        squares, near = np.einsum("ij,ij->i", steps, steps), self.most * (1 - math.ldexp(self.dim + 4, -52))
+        if not len(sums) or squares.max() <= near:
+            return sums
+        # What may be too long is looked at in integers, whose squares do not overflow where entries are on the grid.
+        over = np.flatnonzero(~(squares <= near))
+        inside = np.abs(sums[over]).max(axis=1) <= self.largest
+        over = over[~inside | self._too_long(np.where(inside[:, None], sums[over], 0))]
+        found, most = sums.copy(), self.clip / self.step - 0.505 * math.sqrt(self.dim)
+        found[over] = self._short(steps[over] * np.minimum(most / norms(steps[over]), 1.0)[:, None])
+        return found
+
     def _whole(self, vectors: Array, slopes: Array) -> Array:
         """Return rows in steps as whole numbers, not longer than allowed."""
         # Rounding lengthens a row by half a step in each coordinate at most: so hardly any is too long afterwards.

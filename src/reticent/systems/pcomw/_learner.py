@@ -48,15 +48,18 @@ class PCOMW(Learner):
     plan_type = Plan
     _or_else = ", or horizon=None if its length is unknown"
 
-    def __init__(self, plan: Plan, loss: Loss, seed: Seed = None, *, on_steep: str = "raise") -> None:
+    def __init__(
+        self, plan: Plan, loss: Loss, seed: Seed = None, *, on_steep: str = "raise", on_bad: str = "raise"
+    ) -> None:
         """Draw the first decision.
 
         `seed` None is a cryptographic generator, as privacy needs; a number is for tests and experiments. Rounds
-        steeper than `plan.lipschitz` are refused, or scaled down to it with `on_steep="clip"`.
+        steeper than `plan.lipschitz` are refused, or scaled down to it with `on_steep="clip"`; `on_bad` is as for every
+        learner.
         """
         if not isinstance(plan, Plan):
             raise ValueError(f"plan must be a Plan, from rt.Plan(...) or one of the planners, got {plan!r}")
-        super().__init__(plan, loss, seed, on_steep=on_steep)
+        super().__init__(plan, loss, seed, on_steep=on_steep, on_bad=on_bad)
 
     def _promised(self) -> int:
         # The horizon, unless the plan claims less than it spends. Plans without a claim go on beyond theirs.

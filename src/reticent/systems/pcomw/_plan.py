@@ -12,16 +12,19 @@ from reticent._core import _names
 from reticent._core._check import integer, positive, real
 from reticent._core._tags import saved, tag_of
 from reticent.domains import Domain
-from reticent.privacy._account import Account
+from reticent.privacy._account import Account, Certificate
 from reticent.privacy._events import distribution_of, event_of
 from reticent.privacy._exposure import Exposure
+from reticent.privacy._posterior import group
 from reticent.systems._checks import (
     ADVERSARIES,
     NEIGHBORS,
     check_body,
     check_scale,
 )
+from reticent.systems._persons import Cap, check_cap
 from reticent.systems._plan import BasePlan
+from reticent.systems._units import changed, ordinary, sentences
 from reticent.systems._words import claim_rows, number, size_rows, switch_and_regret
 from reticent.systems.pcomw._account import exposure, theorem
 
@@ -90,6 +93,8 @@ class Plan(BasePlan):
     distance: float = None  # type: ignore[assignment]
     constant_work: bool = False
     first_epoch: int = 1024
+    max_rows: int | None = None
+    window: int | None = None
     source: str = BY_HAND
     remarks: tuple[str, ...] = ()
     recipe: Callable[..., Plan] | None = field(default=None, compare=False, repr=False)
@@ -112,6 +117,9 @@ class Plan(BasePlan):
         if not isinstance(self.constant_work, bool):
             raise ValueError(f"constant_work must be True or False, got {self.constant_work!r}")
         self._set(first_epoch=integer("first_epoch", self.first_epoch, least=1))
+        cap = check_cap(self.max_rows, self.window)
+        if cap is not None:
+            self._set(max_rows=cap.rows, window=cap.window)
         if self.budget is not None:
             self._set(budget=integer("budget", self.budget, least=0))
         if self.horizon is not None:
@@ -175,6 +183,8 @@ class Plan(BasePlan):
         inner = getattr(self.recipe, "func", self.recipe)
         made = [None if inner is None else tag_of(inner), getattr(inner, "__qualname__", None)]
         made += [getattr(self.recipe, name, None) for name in ("args", "keywords")]
+        if self.max_rows is not None:
+            made += [self.max_rows, self.window]
         return repr([*(getattr(self, name) for name in _CERTIFIED), made])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -223,10 +233,28 @@ class Plan(BasePlan):
             return replace(self, horizon=rounds)
         # What is claimed here is claimed for every epoch, whatever the recipe says.
         claim = {name: getattr(self, name) for name in ("epsilon", "delta", "neighbors", "adversary")}
+        claim |= {name: getattr(self, name) for name in ("max_rows", "window") if self.max_rows is not None}
         return replace(self.recipe(horizon=rounds), **claim)
 
-    def account(self, rounds: int | None = None, method: str = "pld") -> Account:
-        """Return what the first `rounds` rounds (all, unless given) can reveal about any one of them."""
+    def for_group(self, epsilon: float, delta: float, cap: Cap) -> Plan | None:
+        """Return the plan with a claim for persons, by the bound for groups; None if its account does not show it.
+
+        Without a horizon every epoch has the claim of its recipe, of which the bound for groups is a function.
+        """
+        claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "max_rows": cap.rows, "window": cap.window}
+        found = replace(self, **claim, seal=None).sealed()
+        if self.horizon is not None and found.account().epsilon(delta) > epsilon * (1 + 1e-9):
+            return None
+        return found
+
+    def account(self, rounds: int | None = None, method: str = "pld") -> Certificate:
+        """Return what the first `rounds` rounds (all, unless given) can reveal about any one of them.
+
+        For a plan with `max_rows`, about all rows of a person that count, by the bound for groups.
+        """
+        return group(self._account(rounds, method), self.at_stake)
+
+    def _account(self, rounds: int | None, method: str) -> Account:
         found = exposure(self, rounds)
         if rounds is not None and self.horizon is not None and rounds > self.horizon:
             raise ValueError(
@@ -252,6 +280,11 @@ class Plan(BasePlan):
         return distribution_of(self._exact(), interval)
 
     def _exact(self) -> Exposure:
+        if self.at_stake > 1:
+            raise ValueError(
+                f"a plan for persons by the bound for groups has no event, got max_rows={self.max_rows!r}: no stock "
+                "event stands for one; use plan.account(), or a learner of the gate (rt.private_learner)"
+            )
         if self.distance > 0:
             claim = "" if self.private else "this plan makes no privacy claim (plan_private plans one that does), and "
             raise ValueError(
@@ -330,6 +363,8 @@ class Plan(BasePlan):
         if self.private:
             rows.append(("neighbors", f"{self.neighbors}: {_NEIGHBORS[self.neighbors]}"))
             rows.append(("adversary", f"{self.adversary}: {_ADVERSARIES[self.adversary]}"))
+        if not ordinary(self):
+            rows.append(("unit", f"{changed(self)}. {sentences(self)}"))
         return rows
 
 

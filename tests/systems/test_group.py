@@ -1,0 +1,117 @@
+"""Persons with several rows in systems without an account of their own: by the bound for groups (docs/theory, R14e)."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import reticent as rt
+from reticent.planning import for_persons, plan_doubling, plan_ftrl, plan_implicit
+from reticent.privacy import group
+from reticent.privacy._account import gaussian
+from reticent.privacy._group import group_account, group_factor
+
+GOAL = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def gaussian_delta(mu, epsilon):
+    return norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_gaussian_releases_add_up_and_no_less_will_do(size):
+    found = group_account(None, "replace", (gaussian(0.2),), size)
+    for epsilon in (0.1, 0.5, 1.0, 3.0):
+        assert found.delta(epsilon) == pytest.approx(gaussian_delta(0.2 * size, epsilon), rel=1e-6)
+    assert found.delta(found.epsilon(1e-6)) <= 1e-6 * (1 + 1e-6)
+    # A group of persons is a group of all their rows.
+    more = group_account(None, "replace", (gaussian(0.2),), 3 * size)
+    assert group(found, 3).epsilon(1e-6) == pytest.approx(more.epsilon(1e-6))
+
+
+def test_the_bound_for_any_certificate_holds_for_chains_of_laws_and_is_reached():
+    """Randomised responses, one after the other: (epsilon, 0) steps reach k epsilon; leaks of delta reach the sum."""
+    epsilon, size = 0.3, 4
+    assert group((epsilon, 0.0), size).delta(size * epsilon) == pytest.approx(0.0, abs=1e-12)
+    chain = [np.array([math.exp(epsilon * i), 1.0]) for i in range(size + 1)]
+    chain = [law / law.sum() for law in chain]
+    ends = np.abs(np.log(chain[0] / chain[-1])).max()
+    assert ends <= size * epsilon
+    # Laws that are (epsilon, delta)-close step by step, and as far apart in the end as the bound allows.
+    delta, law, laws = 0.01, np.array([0.0, 1.0]), []
+    for _ in range(size + 1):
+        laws.append(law)
+        first = min(1.0, math.exp(epsilon) * law[0] + delta)
+        law = np.array([first, 1 - first])
+    for one, two in itertools.pairwise(laws):
+        assert np.maximum(two - math.exp(epsilon) * one, 0).sum() <= delta + 1e-12
+    reached = np.maximum(laws[-1] - math.exp(size * epsilon) * laws[0], 0).sum()
+    assert reached == pytest.approx(delta * group_factor(epsilon, size), rel=1e-9)
+    too_little = delta * size
+    assert reached > too_little
+
+
+@pytest.mark.parametrize("planner", [plan_ftrl, plan_implicit], ids=lambda planner: planner.__name__)
+def test_planners_meet_a_goal_for_persons_and_less_noise_does_not(planner):
+    plan = for_persons(planner, max_rows=4)(rt.Ball(2), 500, 1.0, **GOAL)
+    assert plan.epsilon == 1.0
+    assert plan.max_rows == 4
+    assert 0.8 < plan.account().epsilon(1e-6) <= 1.0 + 1e-9
+    single = planner(rt.Ball(2), 500, 1.0, **GOAL)
+    assert single.for_group(1.0, 1e-6, plan.cap) is None
+    assert plan.at_stake == 4
+    told = " ".join(plan.explain().split())
+    assert "The same rounds are theirs in both streams" in told
+    assert "bound for groups" in told
+    with pytest.raises(ValueError, match="no event"):
+        plan.dp_event()
+    assert for_persons(planner, max_rows=None) is planner
+
+
+def test_pcomw_meets_a_goal_for_persons_with_and_without_a_horizon():
+    plan = for_persons(rt.plan_private, max_rows=2)(rt.Interval(0.0, 1.0), 20_000, 1.0, **GOAL)
+    assert plan.seal is not None
+    assert 0.8 < plan.account().epsilon(1e-6) <= 1.0
+    with pytest.raises(ValueError, match="no event"):
+        plan.dp_event()
+    endless = for_persons(rt.plan_private, max_rows=2, window=1000)(rt.Interval(0.0, 1.0), None, 1.0, **GOAL)
+    first = endless.epoch(0)
+    assert first.max_rows == 2
+    assert first.window == 1000
+    assert first.account().epsilon(1e-6) <= 1.0
+    assert "in any 1,000 rounds in a row" in " ".join(endless.explain().split())
+
+
+def test_experts_count_persons_and_leave_the_rest_out():
+    learner = rt.private_learner(rt.Linear(), rt.Experts(3), epsilon=1.0, delta=0, max_rows=2, seed=1)
+    assert learner.plan.account().epsilon(0.0) <= 1.0
+    assert learner.plan.rate <= plan_doubling(rt.Experts(3), None, 1.0, 1.0).rate / 2
+    rng = np.random.default_rng(0)
+    rows, keys = rng.random((200, 3)), rng.integers(0, 60, size=200)
+    twin = rt.private_learner(rt.Linear(), rt.Experts(3), epsilon=1.0, delta=0, max_rows=2, seed=1)
+    learner.observe_many(rows, persons=keys)
+    seen: dict = {}
+    counts = np.array([seen.setdefault(key, []).append(1) or len(seen[key]) <= 2 for key in keys.tolist()])
+    assert learner.left_out == 200 - counts.sum() > 0
+    emptied = np.where(counts[:, None], rows, 0.0)
+    twin.observe_many(emptied, persons=np.arange(200))
+    assert np.array_equal(learner.decision, twin.decision)
+    assert learner.switches == twin.switches
+
+
+def test_a_sharper_account_is_not_traded_for_the_bound_for_groups():
+    with pytest.raises(ValueError, match="takes max_rows= itself"):
+        for_persons(rt.planning.plan_filtered, max_rows=3)(rt.Ball(2), 500, 1.0, **GOAL)
+
+
+def test_groups_of_persons_are_groups_of_all_their_rows():
+    """What is said of two persons must not be what is true of two rows."""
+    plan = for_persons(plan_ftrl, max_rows=4)(rt.Ball(2), 500, 1.0, **GOAL)
+    assert group(plan, 2).epsilon(1e-6) > 2.0
+    gate = rt.planning.plan_filtered(rt.Ball(2), None, 1.0, **GOAL, max_rows=4)
+    assert group(gate, 2).epsilon(1e-6) > 2.0
+    assert group(rt.planning.plan_filtered(rt.Ball(2), None, 1.0, **GOAL), 2).epsilon(1e-6) == pytest.approx(
+        group(gate, 2).epsilon(1e-6), rel=1e-3
+    )
