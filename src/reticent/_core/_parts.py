@@ -12,12 +12,13 @@ compiled in numba's own way: slower, to the same results (`reticent._core._kerne
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core import codegen, compiler, typed_passes
 from numba.core.compiler_machinery import PassManager, register_pass
-from numba.core.environment import lookup_environment
+from numba.core.environment import Environment, lookup_environment
 
 for _place, _name in (
     (codegen.JITCodeLibrary, "_optimize_final_module"),
@@ -87,16 +88,23 @@ def entry_compiler(part: Any) -> type[Any]:
             part.compile(args)
             made = part.overloads[args]
             context = made.target_context
-            library = context.codegen().create_library(made.fndesc.qualname)
+            # What the way in refers to, apart from what the part does: both are known by name in every process.
+            described = copy(made.fndesc)
+            described.env_name += ".entry"
+            environment = Environment.from_fndesc(described)
+            library = context.codegen().create_library(described.qualname)
             library.enable_object_caching()
             library.add_linking_library(made.library)
-            context.create_cpython_wrapper(library, made.fndesc, made.environment, made.call_helper, release_gil=False)
-            entry = context.get_executable(library, made.fndesc, made.environment)
+            context.create_cpython_wrapper(library, described, environment, made.call_helper, release_gil=False)
+            entry = context.get_executable(library, described, environment)
             # What parts refer to, such as messages: numba tells each function that it makes ready to run where that is.
             for variable in library._final_module.global_variables:
-                environment = lookup_environment(variable.name)
-                if environment is not None:
-                    library.codegen.set_env(variable.name, environment)
-            return made._replace(library=library, entry_point=entry, metadata=self.state.metadata)
+                known = lookup_environment(variable.name)
+                if known is not None:
+                    library.codegen.set_env(variable.name, known)
+            return made._replace(
+                library=library, fndesc=described, environment=environment, entry_point=entry,
+                metadata=self.state.metadata,
+            )  # fmt: skip
 
     return EntryCompiler
