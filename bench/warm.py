@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 
 from _report import facts, facts_markdown, figure, say, table, write
-
 from reticent.warming import KINDS
 
 # In a process of its own for each kind, as someone meets it who uses that kind alone.

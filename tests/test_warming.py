@@ -51,6 +51,14 @@ def test_a_kind_that_is_warm_compiles_nothing_more():
     run(EXPERTS)
 
 
+def test_every_kind_runs():
+    # Without the compiler, which would take minutes: what is at stake is whether every plan takes its domain and rows.
+    run(
+        "import reticent as rt; from reticent.warming import KINDS; assert set(rt.warm()) == set(KINDS)",
+        NUMBA_DISABLE_JIT="1",
+    )
+
+
 def test_the_front_door_loads_no_compiler():
     run(FRONT)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from reticent._core._check import Array, integer
-from reticent.domains import Ball, Box, Domain, Experts, Interval, Polytope, Simplex
+from reticent.domains import Ball, Box, Domain, Experts, Interval, Polytope
 from reticent.gibbs import Gibbs
 from reticent.learners import make
 from reticent.losses import Absolute, Custom, Hinge, Huber, Linear, Logistic, Loss, Pinball, Squared
@@ -46,7 +46,7 @@ from reticent.planning import (
 )
 
 _ROUNDS = 48  # of a run: enough for every coin and draw to come up
-_BALL, _LINE, _BOX, _SIMPLEX = Ball(2), Interval(-1.0, 1.0), Box([-1.0, -1.0], [1.0, 1.0]), Simplex(3)
+_BALL, _LINE, _BOX = Ball(2), Interval(-1.0, 1.0), Box([-1.0, -1.0], [1.0, 1.0])
 _TRIANGLE = Polytope([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0])
 _EXPERTS = Experts(3)
 _PRIVATE = (1.0, 3.0, 1e-5)  # lipschitz, epsilon, delta
@@ -233,7 +233,7 @@ KINDS = {
         ),
     ),
     "descent-rows": Kind("rows", "gradient steps and lazy leaders on a box, a simplex or a polytope", _steps(_BOX)),
-    "ftrl-rows": Kind("rows", "DP-FTRL and the approximate leader on these", _leaders(_SIMPLEX)),
+    "ftrl-rows": Kind("rows", "DP-FTRL and the approximate leader on these", _leaders(_BOX)),
     "implicit-rows": Kind(
         "rows", "private implicit descent on these", (_learner(lambda: plan_implicit(_BOX, 64, *_PRIVATE), Hinge()),)
     ),
