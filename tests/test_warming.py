@@ -51,6 +51,7 @@ def test_a_kind_that_is_warm_compiles_nothing_more():
     run(EXPERTS)
 
 
+@pytest.mark.slow  # ten seconds; `make unit` compiles all kinds first in any case
 def test_every_kind_runs():
     # Without the compiler, which would take minutes: what is at stake is whether every plan takes its domain and rows.
     run(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from reticent._core._check import Array, integer
-from reticent.domains import Ball, Box, Domain, Experts, Interval, Polytope
+from reticent.domains import Ball, Box, Domain, Experts, Interval, Simplex
 from reticent.gibbs import Gibbs
 from reticent.learners import make
 from reticent.losses import Absolute, Custom, Hinge, Huber, Linear, Logistic, Loss, Pinball, Squared
@@ -47,7 +47,7 @@ from reticent.planning import (
 
 _ROUNDS = 48  # of a run: enough for every coin and draw to come up
 _BALL, _LINE, _BOX = Ball(2), Interval(-1.0, 1.0), Box([-1.0, -1.0], [1.0, 1.0])
-_TRIANGLE = Polytope([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0])
+_SIMPLEX = Simplex(3)
 _EXPERTS = Experts(3)
 _PRIVATE = (1.0, 3.0, 1e-5)  # lipschitz, epsilon, delta
 
@@ -228,7 +228,7 @@ KINDS = {
         (
             _measure(_BOX, Squared()),
             _measure(_BOX, Logistic()),
-            _measure(_TRIANGLE, Linear()),
+            _measure(_SIMPLEX, Linear()),
             _measure(_BOX, Hinge(), 300),
         ),
     ),
