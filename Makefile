@@ -38,7 +38,9 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
+# All kernels are compiled first, each by one process: the workers of pytest would each compile the same ones.
 unit: setup
+	$(BIN)/reticent warm --jobs $(WORKERS)
 	$(BIN)/pytest -m 'not slow' -n $(WORKERS) --dist worksteal
 
 check-slow: setup
@@ -67,6 +69,7 @@ bench: setup
 	$(BIN)/python bench/guides.py
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/ledger.py
+	$(BIN)/python bench/warm.py
 	$(BIN)/python bench/river_models.py
 	$(BIN)/python bench/journal.py
 	$(BIN)/reticent tables --out bench/results/tables

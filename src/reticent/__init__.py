@@ -13,6 +13,7 @@ from reticent.planning import Plan, best_plan, compare_plans, plan_lazy, plan_pr
 from reticent.systems._front import lazy_learner, private_learner
 from reticent.trackers import PrivateIntervals, PrivateMean, PrivateQuantile, PrivateQuantiles
 from reticent.trackers._saved import load
+from reticent.warming import warm
 
 __all__ = [
     "PCOMW",
@@ -53,4 +54,5 @@ __all__ = [
     "private_learner",
     "theorem_lazy",
     "theorem_private",
+    "warm",
 ]

@@ -19,6 +19,7 @@ from reticent.cli import (
     _score,
     _streams,
     _tables,
+    _warm,
 )
 
 app = typer.Typer(
@@ -60,6 +61,7 @@ app.command("streams", rich_help_panel=USE, epilog=_streams.EXAMPLES)(_streams.s
 app.add_typer(_journal.app, name="journal", rich_help_panel=USE)
 app.add_typer(_ledger.app, name="ledger", rich_help_panel=USE)
 app.command("demo", rich_help_panel=USE, epilog=_demo.EXAMPLES)(_demo.demo)
+app.command("warm", rich_help_panel=USE, epilog=_warm.EXAMPLES)(_warm.warm)
 app.command("compare", rich_help_panel=STUDY, epilog=_compare.EXAMPLES)(_compare.compare)
 app.command("tables", rich_help_panel=STUDY, epilog=_tables.EXAMPLES)(_tables.tables)
 app.command("audit", rich_help_panel=STUDY, epilog=_audit.EXAMPLES)(_audit.audit)

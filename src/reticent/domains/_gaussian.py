@@ -10,15 +10,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from reticent._core._check import Array
 from reticent._core._fine import exponential_below, standard_exponential, standard_normal
-from reticent._core._kernel import kernel
+from reticent._core._kernel import choice, kernel
 from reticent._core._tags import saved
 from reticent.domains._base import BallBody, Body
 from reticent.domains._gaussian_polytope import polytope_envelope, polytope_propose
-from reticent.domains._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times, quadratic, times
+from reticent.domains._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times, put, quadratic, times
 from reticent.domains._line import line_sampler
 from reticent.domains._normal import LOG_SQRT_2PI, SQRT2, draw_normal, draw_scaled, erfcx
 
@@ -252,7 +251,7 @@ def ball_envelope(h, P, floor, radius, exact, wanted):
         Wm = lower_times(W, mean)
         spread = math.sqrt(2.0 * trace * min(trace, 1.0 / floor) + 4.0 * dot(Wm, Wm))
         if dot(mean, mean) + trace + spread <= radius * radius:
-            vectors[0] = mean
+            put(mean, vectors[0])
             return PLAIN, vectors, W, scalars, d * LOG_SQRT_2PI + 0.5 * log_det + 0.5 * dot(h, mean)
     p, V = np.linalg.eigh(P)
     for i in range(d):
@@ -302,8 +301,8 @@ def ball_envelope(h, P, floor, radius, exact, wanted):
     if wanted == ANY and not exact:
         level = _round_log_mass(tilted, k, radius) + 0.5 * quadratic(bend, z)
     if level < mass or wanted == ROUND:
-        vectors[0] = tilted
-        vectors[1] = z
+        put(tilted, vectors[0])
+        put(z, vectors[1])
         scalars[0] = k
         return ROUND, vectors, bend, scalars, level
     Q = P.copy()
@@ -311,7 +310,7 @@ def ball_envelope(h, P, floor, radius, exact, wanted):
         for i in range(d):
             Q[i, i] += nu
         W = inverse_cholesky(Q)
-        vectors[0] = lower_transposed_times(W, lower_times(W, h))
+        put(lower_transposed_times(W, lower_times(W, h)), vectors[0])
         scalars[0] = nu
         return TILTED, vectors, W, scalars, mass
     normal = z / math.sqrt(dot(z, z))
@@ -322,9 +321,9 @@ def ball_envelope(h, P, floor, radius, exact, wanted):
     W = inverse_cholesky(Q)
     Wn = lower_times(W, normal)
     variance = dot(Wn, Wn)
-    vectors[0] = radius * normal
-    vectors[1] = normal
-    vectors[2] = lower_transposed_times(W, Wn) / variance
+    put(radius * normal, vectors[0])
+    put(normal, vectors[1])
+    put(lower_transposed_times(W, Wn) / variance, vectors[2])
     scalars[0] = flat
     scalars[1] = math.sqrt(variance)
     scalars[2] = (nu_star - flat) * radius * variance
@@ -436,7 +435,7 @@ def envelope(h: Array, P: Array, floor: float, body: Body, exact: bool, wanted: 
     return found
 
 
-@overload(envelope)
+@choice(envelope)
 def _envelope(h, P, floor, body, exact, wanted=ANY):
     chosen = _envelope_on_ball if issubclass(body.instance_class, BallBody) else _envelope_on_polytope
     # As a number of one type: numba would compile all of it once more for the constant.
@@ -448,7 +447,7 @@ def propose(rng: np.random.Generator, env: Envelope, body: Body, out: Array) -> 
     return float((_propose_on_ball if body.ball else _propose_on_polytope)(rng, env, body, out))
 
 
-@overload(propose)
+@choice(propose)
 def _propose(rng, env, body, out):
     chosen = _propose_on_ball if issubclass(body.instance_class, BallBody) else _propose_on_polytope
     return lambda rng, env, body, out: chosen(rng, env, body, out)

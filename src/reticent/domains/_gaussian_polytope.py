@@ -13,7 +13,7 @@ import numpy as np
 
 from reticent._core._fine import standard_normal
 from reticent._core._kernel import kernel
-from reticent.domains._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times, quadratic, times
+from reticent.domains._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times, put, quadratic, times
 from reticent.domains._normal import LOG_SQRT_2PI, draw_scaled, log_mass, log_tail
 
 
@@ -28,7 +28,7 @@ def pressing_rows(W, mean, A, b):
     scaled = np.empty((m, d))
     room, sizes = np.empty(m), np.empty(m)
     for c in range(m):
-        scaled[c] = lower_times(W, A[c])
+        put(lower_times(W, A[c]), scaled[c])
         sizes[c] = np.sqrt(dot(scaled[c], scaled[c]))
         room[c] = b[c] - dot(A[c], mean)
     multipliers = np.zeros(m)
@@ -105,7 +105,7 @@ def corner_rows(A, multipliers, slacks):
         left = A[best_row].copy()
         for i in range(k):
             left -= dot(left, basis[i]) * basis[i]
-        basis[k] = left / np.sqrt(dot(left, left))
+        put(left / np.sqrt(dot(left, left)), basis[k])
     return chosen, True
 
 
@@ -246,9 +246,12 @@ def minimax_tilt(A, b, suffix, L, z0, lo, hi):
     # Acceptance falls by exp(slack): the longer the search, the more of it is worth keeping.
     while slack > (0.02 if looks < 60 else 0.3 if looks < 200 else 1.0) and looks < 1000:
         if kept == memory + 1:
-            mus[:-1], gradients[:-1] = mus[1:].copy(), gradients[1:].copy()
+            for i in range(memory):
+                put(mus[i + 1], mus[i])
+                put(gradients[i + 1], gradients[i])
             kept = memory
-        mus[kept], gradients[kept] = mu, gradient
+        put(mu, mus[kept])
+        put(gradient, gradients[kept])
         kept += 1
         faster = False
         if kept > 3:
@@ -377,7 +380,7 @@ def _corner(h, P, W, mean, A, b, radius):
     M, half = np.empty((d, d)), np.empty(d)
     shifted = np.empty(d)
     for k in range(d):
-        M[k] = A[rows[k]]
+        put(A[rows[k]], M[k])
         half[k] = 0.5 * (b[rows[k]] + radius)  # a slack is at most b + |x|
         shifted[k] = b[rows[k]] - half[k]
     frame = np.ascontiguousarray(np.linalg.inv(M))
@@ -399,7 +402,10 @@ def _corner(h, P, W, mean, A, b, radius):
     z0 = -lower_transposed_times(L, h_y)
     box_A, box_b, box_suffix = _box_rows(half)
     mu, bound = minimax_tilt(box_A, box_b, box_suffix, L, z0, -half, half)
-    vectors[0], vectors[1], vectors[2], vectors[3] = z0, mu, origin, half
+    put(z0, vectors[0])
+    put(mu, vectors[1])
+    put(origin, vectors[2])
+    put(half, vectors[3])
     level = dot(h, origin) - 0.5 * quadratic(P, origin) + math.log(abs(np.linalg.det(frame))) + d * LOG_SQRT_2PI
     for i in range(d):
         level += math.log(L[i, i])
@@ -413,7 +419,7 @@ def polytope_envelope(h, P, A, b, suffix, lo, hi, radius, genuine):
     W = inverse_cholesky(P)
     vectors = np.zeros((4, d))
     mean = lower_transposed_times(W, lower_times(W, h))
-    vectors[0] = mean
+    put(mean, vectors[0])
     level = d * LOG_SQRT_2PI
     for i in range(d):
         level += math.log(W[i, i])
@@ -422,7 +428,7 @@ def polytope_envelope(h, P, A, b, suffix, lo, hi, radius, genuine):
     L = _cholesky_of_inverse(W)
     # Normal coordinates of the centre: x = L (z - z0), so f(x) = exp(-sum delta (z0 + delta/2)), delta = z - z0.
     z0 = -lower_transposed_times(L, h)
-    vectors[0] = z0
+    put(z0, vectors[0])
     # Copies, so that it is compiled once: to numba an array that must not be written to is another type.
     vectors[1], bound = minimax_tilt(A.copy(), b.copy(), suffix.copy(), L, z0, lo.copy(), hi.copy())
     corner_vectors, corner_L, corner_bound, frame, corner_mass = _corner(

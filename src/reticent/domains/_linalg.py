@@ -61,6 +61,16 @@ def lower_transposed_times(W, v):
 
 
 @kernel
+def put(values, out):
+    """Write `values` into `out`, of the same size.
+
+    To assign a slice makes numba compile all it needs to say that shapes differ: two seconds.
+    """
+    for i in range(out.size):
+        out[i] = values[i]
+
+
+@kernel
 def dot(u, v):
     """u . v, added up in order."""
     s = 0.0

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reticent._core._fine import exponential_below, pick, standard_exponential
-from reticent._core._kernel import kernel
+from reticent._core._kernel import Kernel, kernel
 
 
 @kernel
@@ -25,7 +25,7 @@ def _segment_log_mass(top: float, slope: float, width: float) -> float:
     return top + math.log(-math.expm1(-fall)) - math.log(abs(slope))
 
 
-def line_sampler(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+def line_sampler(evaluate: Callable[..., Any]) -> Kernel:
     """Compile a sampler of the log-concave density given by `evaluate(args, x) -> (log density, supergradient)`.
 
     The result, called as `draw(args, lo, hi, guess, scale, rng, out)`, fills the array `out` with independent exact

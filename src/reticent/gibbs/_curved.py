@@ -6,11 +6,10 @@ import math
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from reticent._core._check import Array
 from reticent._core._fine import standard_exponential
-from reticent._core._kernel import kernel
+from reticent._core._kernel import choice, kernel
 from reticent._core._tags import saved
 from reticent.domains._gaussian import ANY, envelope, propose
 from reticent.gibbs._history import DRAWN, FAR, GIVEN_UP, Counts, Past, RowHistory, mode_on_body
@@ -255,7 +254,7 @@ def draw_alone(rng: np.random.Generator, parts: CurvedParts | LineParts, n: int,
 
 
 # Kernels are compiled for one sampler at a time, by the type of its parts.
-@overload(draw_alone)
+@choice(draw_alone)
 def _draw_alone(rng, parts, n, out):
     chosen = draw_curved if issubclass(parts.instance_class, CurvedParts) else draw_line
     return lambda rng, parts, n, out: chosen(rng, parts, n, out)

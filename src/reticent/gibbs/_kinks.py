@@ -11,6 +11,7 @@ from reticent._core._check import Array
 from reticent._core._exact import add_exactly
 from reticent._core._kernel import kernel
 from reticent._core._tags import saved
+from reticent.domains._linalg import put
 from reticent.domains._line import line_sampler
 from reticent.gibbs._history import DRAWN, GROWTH, Counts, Past, RowHistory, grown
 from reticent.losses import Rows
@@ -141,7 +142,7 @@ def _fill(breaks, jumps, prefix, start, stop, origin):
             add_exactly(sums, low, 2, jumps[i, 1])
             add_exactly(sums, low, 3, jumps[i, 1] * k)
             add_exactly(sums, low, 4, jumps[i, 1] * k * k)
-        prefix[i] = sums
+        put(sums, prefix[i])
 
 
 @kernel
@@ -156,9 +157,11 @@ def _index(line, n):
     counts[1] = n
     if stop == start:
         return
-    order = start + np.argsort(breaks[start:stop], kind="mergesort")
-    breaks[start:stop] = breaks[order]
-    jumps[start:stop] = jumps[order]
+    late, leaps = breaks[start:stop].copy(), jumps[start:stop].copy()
+    order = np.argsort(late, kind="mergesort")
+    for k in range(stop - start):
+        breaks[start + k] = late[order[k]]
+        put(leaps[order[k]], jumps[start + k])
     while level > 0 and start - starts[level - 1] < _RATIO * (stop - start):
         level -= 1
         _merge(breaks, jumps, starts[level], start, stop)

@@ -41,7 +41,7 @@ def _evaluate(args, x):
 
 
 # The uncompiled body of the sampler serves functions that only Python can call.
-_draw_line = line_sampler(_evaluate).py_func  # type: ignore[attr-defined]
+_draw_line = line_sampler(_evaluate).py_func
 
 
 @saved("line sampler")

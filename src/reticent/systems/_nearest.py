@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba.extending import overload
 
 from reticent._core._check import Array
-from reticent._core._kernel import kernel
+from reticent._core._kernel import choice, kernel
 from reticent.domains._base import BallBody, Body
+from reticent.domains._linalg import put
 
 _FLAT = 1e-24  # the squared sine of an angle below which a row counts as a combination of the active ones
 _SWEEPS = 20_000  # of Hildreth's method, which only runs where rounding has led the active set astray
@@ -193,7 +193,7 @@ def nearest_of_polytope(body, y, out):
         return
     x = y.copy()
     if not _active_set(body.A, body.b, rows, body.radius, x):
-        x[:] = y
+        put(y, x)
         _hildreth(body.A, body.b, rows, body.radius, x)
     # What rounding leaves outside, by more than a domain's own arithmetic would, is drawn back towards 0.
     scale = 1.0
@@ -245,7 +245,7 @@ def nearest(body: Body, y: Array, out: Array) -> None:
     (_nearest_of_ball if body.ball else _nearest_of_rows)(body, y, out)
 
 
-@overload(nearest)
+@choice(nearest)
 def _nearest(body, y, out):
     chosen = _nearest_of_ball if issubclass(body.instance_class, BallBody) else _nearest_of_rows
     return lambda body, y, out: chosen(body, y, out)

@@ -162,7 +162,7 @@ class Walk:
         self._keep_from = NEVER  # the first round that it reads
         self._kept: list[Any] = []  # the rounds that it reads, as far as they have come
         self._verdict: bool | None = None  # what it said, until the draw that follows has succeeded
-        self.u: Array = measure.draw_in_chart(rng)[0]
+        self.u: Array = self._first()
         self._schedule()
 
     @property
@@ -199,6 +199,10 @@ class Walk:
     def _check_past(self, rounds: int) -> None:
         found = self.measure.rounds
         refuse_unless(found == rounds, f"its measure has seen {found} rounds, where it should be {rounds}")
+
+    def _first(self) -> Array:
+        """Draw the decision to start with."""
+        return self.measure.draw_in_chart(self.rng)[0]
 
     def take(self, rows: Any, changes: Changes) -> None:
         """Take in prepared rounds, tossing the coins that fall due among them; changes of decision are appended.

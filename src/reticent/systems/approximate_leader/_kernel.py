@@ -7,6 +7,7 @@ import numpy as np
 from reticent._core._exact import add_exactly
 from reticent._core._fine import standard_normal
 from reticent._core._kernel import kernel
+from reticent.domains._linalg import put
 from reticent.systems._kernels import slope_of_row
 from reticent.systems._nearest import lead
 
@@ -40,4 +41,4 @@ def follow(rng, body, code, parameter, vectors, offsets, strong, added, noise, d
             sums[h, j] = fresh + (sums[above, j] if rest > 0 else 0.0)
             shift[j] = sums[h, j] - strong * visited[0, j]
         lead(body, total[0], total[1], shift, (strong + added) * t, u)
-        after[i] = u
+        put(u, after[i])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reticent._core._kernel import kernel
+from reticent.domains._linalg import put
 from reticent.systems._kernels import slope_of_row
 from reticent.systems._nearest import nearest
 
@@ -25,7 +26,7 @@ def descend(body, code, parameter, vectors, offsets, step, batch, count, total, 
                 total[j] = 0.0
             nearest(body, u, u)
             count = 0
-        after[i] = u
+        put(u, after[i])
     return count
 
 
@@ -39,4 +40,4 @@ def lead(body, code, parameter, vectors, offsets, lam, total, u, after):
             total[j] += s * vectors[i, j]
             u[j] = -total[j] / lam
         nearest(body, u, u)
-        after[i] = u
+        put(u, after[i])

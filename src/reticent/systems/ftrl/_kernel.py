@@ -7,6 +7,7 @@ import math
 from reticent._core._exact import add_exactly
 from reticent._core._fine import standard_normal
 from reticent._core._kernel import kernel
+from reticent.domains._linalg import put
 from reticent.systems._kernels import slope_of_row
 from reticent.systems._nearest import lead
 from reticent.systems.ftrl._learner import BUFFERS, TREE
@@ -91,6 +92,6 @@ def lead_privately(
             elif kind == TREE:
                 next_from_tree(rng, sigma, a, b, c, ceiling, number, state, noise)
             else:
-                noise[:] = state[number - 1]
+                put(state[number - 1], noise)
             lead(body, total, low, noise, lam, u)
-        after[i] = u
+        put(u, after[i])

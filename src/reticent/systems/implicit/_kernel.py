@@ -6,6 +6,7 @@ import math
 
 from reticent._core._fine import standard_normal
 from reticent._core._kernel import kernel
+from reticent.domains._linalg import put
 from reticent.gibbs._phi import dphi, margin
 from reticent.losses._glm import HUBER, LOGISTIC
 from reticent.systems._nearest import nearest, to_multiples
@@ -141,4 +142,4 @@ def step_implicitly(rng, body, code, parameter, vectors, offsets, alpha, noise, 
             x[j] = w[j] + deviation * standard_normal(rng)
         to_multiples(body, x)
         nearest(body, x, x)
-        after[i] = x
+        put(x, after[i])

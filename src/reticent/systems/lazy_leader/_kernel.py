@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from reticent._core._kernel import kernel
+from reticent.domains._linalg import put
 from reticent.systems._kernels import slope_of_row
 from reticent.systems._nearest import nearest
 
@@ -86,4 +87,4 @@ def average(
                     hidden[j], total[j] = 0.0, 0.0
                 nearest(body, u, u)
                 state[0], state[1] = epoch + 1, 0
-        after[i] = u
+        put(u, after[i])

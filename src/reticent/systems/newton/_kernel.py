@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from reticent._core._kernel import kernel
+from reticent.domains._linalg import put
 from reticent.systems._kernels import slope_of_row
 from reticent.systems._nearest import _active_set, _hildreth
 
@@ -74,13 +75,13 @@ def nearest_in_ball(A, L, radius, x):
     nu = 0.0
     for _ in range(_ITERATIONS):
         _cholesky(A, nu, L)
-        p[:] = right
+        put(right, p)
         _forward(L, p)
         _backward(L, p)
         size = _length(p)
         if size - radius <= _NEAR * radius:
             break
-        q[:] = p
+        put(p, q)
         _forward(L, q)
         ratio = size / _length(q)
         nu += ratio * ratio * (size - radius) / radius
@@ -107,7 +108,7 @@ def nearest_in_rows(A, L, body, x):
     N, b = np.empty((rows, d)), np.empty(rows)
     least = np.inf
     for i in range(rows):
-        N[i] = body.A[i]
+        put(body.A[i], N[i])
         _forward(L, N[i])
         size = _length(N[i])
         N[i] /= size
@@ -120,7 +121,7 @@ def nearest_in_rows(A, L, body, x):
             start[j] += L[i, j] * x[i]
     z = start.copy()
     if not _active_set(N, b, rows, least, z):
-        z[:] = start
+        put(start, z)
         _hildreth(N, b, rows, least, z)
     _backward(L, z)
     # What rounding leaves outside is drawn back towards 0, which lies inside.
@@ -159,7 +160,7 @@ def newton_ball(body, code, parameter, vectors, offsets, gamma, A, u, after):
     for i in range(n):
         _step(code, parameter, vectors, offsets, i, gamma, A, L, u, move)
         nearest_in_ball(A, L, body.radius, u)
-        after[i] = u
+        put(u, after[i])
 
 
 @kernel
@@ -170,4 +171,4 @@ def newton_rows(body, code, parameter, vectors, offsets, gamma, A, u, after):
     for i in range(n):
         _step(code, parameter, vectors, offsets, i, gamma, A, L, u, move)
         nearest_in_rows(A, L, body, u)
-        after[i] = u
+        put(u, after[i])

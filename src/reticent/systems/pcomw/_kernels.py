@@ -9,6 +9,7 @@ import numpy as np
 from reticent._core._exact import add_exactly
 from reticent._core._kernel import kernel
 from reticent.domains._gaussian import draw_isotropic
+from reticent.domains._linalg import put
 from reticent.gibbs._curved import draw_alone
 from reticent.gibbs._history import DRAWN, ingest
 from reticent.gibbs._phi import margin, phi
@@ -67,7 +68,7 @@ def play_linear(rng, body, beta, k, batch, length, cap, coin, vectors, totals, c
             draw_isotropic(rng, totals[0], -beta, k, body, u)
             spent += 1
             places[changes] = done
-            points[changes] = u
+            put(u, points[changes])
             changes += 1
         totals[1] = 0.0
         totals[3] = 0.0
@@ -135,9 +136,9 @@ def play_rows(rng, parts, batch, length, cap, coin, n, stop, counts, level, u, o
             outcome = draw_alone(rng, parts, n, fresh)
             if outcome != DRAWN:
                 break
-            u[:] = fresh[0]
+            put(fresh[0], u)
             places[changes] = counts[DONE]
-            points[changes] = u
+            put(u, points[changes])
             changes += 1
             counts[SPENT] += 1
         counts[STAGE] = TAKING

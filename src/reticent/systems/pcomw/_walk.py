@@ -141,6 +141,22 @@ class RowWalk(Walk):
 
     _moves = ("_counts", "_level", "_others", "_fresh")
 
+    def _first(self) -> Array:
+        """Draw as the loop draws at a change: so there is one kernel to compile where a draw by itself makes two."""
+        from reticent.gibbs._history import FAR, GIVEN_UP  # numba loads on first use
+
+        assert isinstance(self.coin, AuxiliaryCoin)
+        sampler, dim = self.measure.compiled(), self.measure.domain.chart_dim
+        self.u = np.zeros(dim)
+        self._counts, self._level = np.array([0, NEVER, 0, DRAWING]), np.zeros(1)
+        self._others, self._fresh = np.zeros((self.coin.draws, dim)), np.zeros((1, dim))
+        room = Changes.buffer(dim)
+        while (outcome := self._play(sampler, 1, 0, 0, *room)[2]) == FAR:
+            sampler.tend()
+        if outcome == GIVEN_UP:
+            raise WorkLimitError(self.measure.why_given_up())
+        return self.u
+
     def _schedule(self) -> None:
         super()._schedule()
         assert isinstance(self.coin, AuxiliaryCoin)
@@ -182,7 +198,7 @@ class RowWalk(Walk):
         while not self.frozen and (self.done < last or self._counts[STAGE] != TAKING):
             places, points = changes.buffer(self.u.size)
             self.torn = True
-            count, found, outcome = self._play(sampler, len(columns), stop, places, points)
+            count, found, outcome = self._play(sampler, self.cap, len(columns), stop, places, points)
             columns.set_count(count)
             changes.add_many(places[:found], points[:found])
             self.done, self._coin_due, self.spent, _ = self._counts.tolist()
@@ -194,7 +210,7 @@ class RowWalk(Walk):
         if self.frozen:
             self.measure = self.measure.emptied()  # nothing will ever be drawn from it again
 
-    def _play(self, sampler: Any, *block: Any) -> Any:
+    def _play(self, sampler: Any, cap: int, *block: Any) -> Any:
         from reticent.systems.pcomw._kernels import play_rows
 
         coin = self.coin
@@ -205,7 +221,7 @@ class RowWalk(Walk):
             sampler.parts(self.measure.limit),
             self.batch,
             self.length,
-            self.cap,
+            cap,
             (coin.phi, *coin.odds),
             count,
             stop,

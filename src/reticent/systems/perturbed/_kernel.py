@@ -9,7 +9,7 @@ import numpy as np
 from reticent._core._exact import add_exactly
 from reticent._core._fine import standard_exponential, standard_normal
 from reticent._core._kernel import kernel
-from reticent.domains._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times
+from reticent.domains._linalg import dot, inverse_cholesky, lower_times, lower_transposed_times, put
 from reticent.gibbs._phi import d2phi, dphi, margin
 from reticent.losses._glm import SQUARED
 from reticent.systems._decider import NEVER
@@ -67,7 +67,7 @@ def _ball_step(radius, lam, x, g, H, y):
     nu = 0.0
     for _ in range(200):
         W = inverse_cholesky(raised(H, lam + nu))
-        y[:] = lower_transposed_times(W, lower_times(W, right))
+        put(lower_transposed_times(W, lower_times(W, right)), y)
         size = math.sqrt(dot(y, y))
         if nu == 0.0 and size <= radius:
             return 0.0
@@ -87,7 +87,7 @@ def _ball_step(radius, lam, x, g, H, y):
 def _box_step(lo, hi, lam, x, g, H, y):
     """Write the minimiser of the quadratic model at x over the box into y, by projected Newton steps."""
     d = x.size
-    y[:] = x
+    put(x, y)
     q, right, moved = np.empty(d), np.empty(d), np.empty(d)
     for _ in range(200):
         P = raised(H, lam)
@@ -132,7 +132,7 @@ def _box_step(lo, hi, lam, x, g, H, y):
         far = 0.0
         for j in range(d):
             far = max(far, abs(moved[j] - y[j]) / (hi[j] - lo[j]))
-        y[:] = moved
+        put(moved, y)
         if far <= 1e-15 and part == 1.0:
             break
 
@@ -179,7 +179,10 @@ def minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, fr
             if along <= 0.25 * gain + 1e-14 * steep * body.radius or part < 1e-4:
                 break
             part *= 0.4
-        x[:], g[:], H[:] = candidate, next_g, next_H
+        put(candidate, x)
+        put(next_g, g)
+        for j in range(d):
+            put(next_H[j], H[j])
     trace = lam
     for j in range(d):
         trace += H[j, j]
@@ -269,14 +272,14 @@ def play(rng, body, code, parameter, lam, sigma, coin, cap, vectors, offsets, st
         i += 1
         counts[0] += 1
         if switches:
-            before[:] = x
+            put(x, before)
             nu[0] = renew(rng, body, code, parameter, lam, sigma, vectors, offsets, i, b, Z, x, H, free)
             counts[2] += 1
             if not sums:
                 rest_H[:] = 0.0  # H has been found anew
             if (before != x).any():
                 places[changes] = counts[0]
-                points[changes] = x
+                put(x, points[changes])
                 changes += 1
         if due:
             counts[1], level[0] = next_coin(rng, coin[1:], counts[0], 1, NEVER)
@@ -301,4 +304,4 @@ def reflect(rng, body, lam, sigma, vectors, S, Z, u, after):
             for j in range(d):
                 u[j] = -(S[j] + Z[j]) / lam
             nearest(body, u, u)
-        after[i] = u
+        put(u, after[i])
