@@ -19,8 +19,9 @@ from reticent._core._errors import WorkLimitError
 from reticent.cli import _options as options
 from reticent.cli._options import GOAL, OUTPUT, PROBLEM, WORK
 from reticent.cli._run_source import check_stream, columns_of, flows, is_file, limits_of
-from reticent.cli._specs import DOMAINS, LOSSES, choice_of, count_of, horizon_of, system_of
+from reticent.cli._specs import choice_of, horizon_of, system_of
 from reticent.lab._kept import about
+from reticent.systems._texts import DOMAINS, LOSSES, count_of
 
 if TYPE_CHECKING:
     from reticent._core._check import Array
