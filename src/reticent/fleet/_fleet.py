@@ -15,6 +15,7 @@ from reticent._core._check import Array, integer
 from reticent._core._random import Seed
 from reticent.fleet._batches import Batch, Book, Receipt, batch_name
 from reticent.fleet._each import Holder, Moves, OneEach
+from reticent.fleet._gate import gate_holder
 from reticent.fleet._keys import Groups, Key, Places, Root, checked_keys, grouped, key_of, text_of
 from reticent.fleet._ledger import FleetPlan
 from reticent.fleet._persons import Persons
@@ -133,7 +134,7 @@ class Fleet:
 
     def _forget(self) -> None:
         """Have nothing in memory; what is in the store is read again."""
-        self._holder: Holder = OneEach(self.spec, self._root)
+        self._holder: Holder = holder_of(self.spec, self._root)
         self._slots: dict[Key, int] = {}
         self._keys: list[Key] = []
         self._numbers = np.zeros(0, dtype=np.int64)
@@ -556,6 +557,11 @@ class Fleet:
         """Say how many keys there are."""
         where = "" if self._store is None else f" in {self._store.shown}"
         return f"<Fleet {self.name!r}{where}: {max(self._known, 0)} keys, {self.spec.learner}>"
+
+
+def holder_of(spec: Spec, root: Root) -> Holder:
+    """Return what holds the learners: all keys at once where there is a way, one object each else."""
+    return gate_holder(spec, root) or OneEach(spec, root)
 
 
 def _one(column: Any) -> Any:
