@@ -75,8 +75,8 @@ class Holder(Protocol):
     def unpack(self, slots: Places, keys: list[Key], states: list[bytes]) -> None:
         """Put states that `pack` returned into slots."""
 
-    def spent(self, state: Any, rounds: int, delta: float | None) -> float:
-        """Return what a key may have cost one of its rounds; `state` is its slot, or None after `rounds` rounds."""
+    def spent(self, slot: int | None, delta: float | None) -> float:
+        """Return what the rounds of a slot may have cost one of them; None is a key that has none."""
 
 
 class OneEach:
@@ -175,9 +175,9 @@ class OneEach:
             else:
                 self.held[slot] = unpack_learner(state, source)
 
-    def spent(self, state: Any, rounds: int, delta: float | None) -> float:
+    def spent(self, slot: int | None, delta: float | None) -> float:
         """Ask the learner; a key without one has spent nothing."""
-        one = self.spec._first if state is None else self.held[int(state)]
+        one = self.spec._first if slot is None else self.held[slot]
         return float(one.spent(delta))
 
 

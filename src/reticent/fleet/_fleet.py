@@ -15,12 +15,17 @@ from reticent._core._check import Array, integer
 from reticent._core._random import Seed
 from reticent.fleet._batches import Batch, Book, Receipt, batch_name
 from reticent.fleet._each import Holder, Moves, OneEach
-from reticent.fleet._gate import gate_holder
+from reticent.fleet._filtered import FilteredHolder
+from reticent.fleet._gate import DescentHolder
 from reticent.fleet._keys import Groups, Key, Places, Root, checked_keys, grouped, key_of, text_of
 from reticent.fleet._ledger import FleetPlan
 from reticent.fleet._persons import Persons
 from reticent.fleet._spec import Spec
 from reticent.fleet._store import LEASE, Kept, Lease, Stale, Store, Writer
+from reticent.fleet._windows import WindowHolder
+from reticent.systems.filtered import FilteredPlan
+from reticent.systems.gate import NoisyDescentPlan
+from reticent.trackers._windows import WindowPlan
 
 _LONGEST = 200  # letters of a name
 
@@ -450,7 +455,7 @@ class Fleet:
                 with self._store.reading() as reader:
                     slots = self._brought(names, None, reader)
             slot = int(slots[0])
-            return self._holder.spent(None if slot < 0 else slot, 0, delta)
+            return self._holder.spent(None if slot < 0 else slot, delta)
 
     @property
     def plan(self) -> Any:
@@ -561,7 +566,11 @@ class Fleet:
 
 def holder_of(spec: Spec, root: Root) -> Holder:
     """Return what holds the learners: all keys at once where there is a way, one object each else."""
-    return gate_holder(spec, root) or OneEach(spec, root)
+    if type(spec.plan) is FilteredPlan:
+        return FilteredHolder(spec, root)
+    if type(spec.plan) is NoisyDescentPlan:
+        return DescentHolder(spec, root)
+    return WindowHolder(spec, root) if type(spec.plan) is WindowPlan else OneEach(spec, root)
 
 
 def _one(column: Any) -> Any:
