@@ -57,7 +57,7 @@ def alone(fleet, key, columns):
 
 
 def same_as_alone(fleet, rows):
-    """Check every key of a fleet, whose rows are given, against a single learner; return how many changes there were."""
+    """Check every key of a fleet, against single learners; return how many changes there were."""
     for key, columns in rows.items():
         single = alone(fleet, key, columns)
         found = fleet.decision(key)

@@ -102,7 +102,7 @@ class Fleet:
         self._set_up(spec, name, root, most, integer("resident", resident, least=1), lease)
         if self._store is not None:
             self._lease = self._store.take(name, seconds=lease, force=take_over)
-            self._known = self._store.find(name).size  # type: ignore[union-attr]
+            self._refresh()
 
     @classmethod
     def open(
@@ -134,6 +134,7 @@ class Fleet:
         self._book = Book()
         self._persons = Persons(root, most)
         self._known = 0  # keys that there are
+        self._sequence = 0
         self._histories: list[Moves] = []
         self._forget()
 
@@ -229,6 +230,7 @@ class Fleet:
             elif changing:
                 self._why = "a batch was interrupted, and nobody knows which of its rounds are in"
             raise
+        self._sequence += 1
         if self._store is None:
             self._persons.appeared(pairs)
             if len(moves.slots):
@@ -273,7 +275,7 @@ class Fleet:
         except OSError:
             self._known = -1
             return
-        self._known = -1 if found is None else found.size
+        self._known, self._sequence = (-1, 0) if found is None else (found.size, found.sequence)
 
     def _brought(self, keys: list[Key], counts: Places | None, reader: Any) -> Places:
         """Return the slots of keys, read from the store where they are not in memory; -1 for keys that are new.
@@ -498,6 +500,11 @@ class Fleet:
         if isinstance(key, bool) or not isinstance(key, int | str | np.integer):
             return False
         return bool(self.rounds([key])[0])
+
+    @property
+    def sequence(self) -> int:
+        """How many batches were taken in; kept outside the store too, it tells an old copy of that from the last."""
+        return self._sequence
 
     @property
     def resident(self) -> int:

@@ -24,9 +24,7 @@ from reticent.trackers._quantiles import SeveralRankWindows
 from reticent.trackers._tracker import given_numbers
 
 _NONE = -1  # the cell of a value that is missing
-_ROOMY = (
-    4  # cells may take so many bytes each, where windows are counted, as one of the values does where they are listed
-)
+_COUNTER = 4  # bytes that it takes to count the values of one cell
 
 
 class WindowHolder(ArrayHolder):

@@ -61,11 +61,8 @@ class Memory:
         found, facts, many = cls(0.0), row[:_FACTS].tolist(), len(_SIZES) + 1
         found.shown, found.weight, found.mean = facts[0], facts[1], facts[3]
         found.count, found.stood = int(facts[2]), int(facts[4])
-        found.forecasts, found.errors = (
-            row[_FACTS : _FACTS + many].copy(),
-            row[_FACTS + many : _FACTS + 2 * many].copy(),
-        )
-        found.releases = row[_FACTS + 2 * many :][: int(facts[5])].tolist()
+        found.forecasts, found.errors, releases = np.split(row[_FACTS:].copy(), [many, 2 * many])
+        found.releases = releases[: int(facts[5])].tolist()
         return found
 
     def take(self, release: float) -> float:
