@@ -546,12 +546,15 @@ class Fleet:
     def close(self) -> None:
         """Let others write; nothing more can be done with this object."""
         with self._turn:
-            if self._lease is not None and self._process == os.getpid() and not self._why:
-                assert self._store is not None
-                self._store.give_back(self._lease)
+            lease, self._lease = self._lease, None
+            self._why = self._why or "it was closed; open it again"
+            if lease is None or self._store is None or self._process != os.getpid():
+                return
+            try:
+                self._store.give_back(lease)
+            finally:
                 if self._own_store:
                     self._store.close()
-            self._why = self._why or "it was closed; open it again"
 
     def __enter__(self) -> Fleet:
         """Return the fleet."""
