@@ -48,8 +48,9 @@ class Fleet:
     Privacy: rows of one key are rounds of one learner, whose plan says what is promised of a round; other keys do not
     see it. A person whose rows stand under k keys is in k learners: `max_keys` says how many that are at most, and with
     `ledger` and `population` the fleet is entered once, for `max_keys` learners together (and `factor` rows of a
-    person under one key). If `persons` are given with the rows, more than `max_keys` keys of a person are refused;
-    without them it is your statement. Which keys there are, and how many rows each has, is taken as public.
+    person under one key, 1 unless given). If `persons` are given with the rows, more than `max_keys` keys of a person
+    are refused; without them it is your statement, and without `max_keys` it is that nobody has two keys. Which keys
+    there are, and how many rows each has, is taken as public.
 
     >>> import numpy as np
     >>> import reticent as rt
@@ -88,21 +89,22 @@ class Fleet:
         _check_name(name)
         self._store = store if store is None or isinstance(store, Store) else Store(store)
         self._own_store = not isinstance(store, Store)
-        found = None if self._store is None else self._store.find(name)
-        root = Root.new(seed) if found is None else Root.read(found.root)
-        if found is not None:
-            _check_same(found, spec, most, root if seed is None else Root.new(seed))
-        elif ledger is not None:
-            # Entered before anything can be released; a crash in between has entered too much, never too little.
-            ledger.spend(population, FleetPlan(spec.plan, most or 1), note=f"fleet {name}", factor=factor)
-        if self._store is not None and found is None:
-            about = json.dumps({"max_keys": most, "population": population})
-            found = self._store.begin(name, json.dumps(spec.to_json()), root.written(), about)
-        self._lease: Lease | None = None
-        self._set_up(spec, name, root, most, integer("resident", resident, least=1), lease)
-        if self._store is not None:
-            self._lease = self._store.take(name, seconds=lease, force=take_over)
-            self._refresh()
+        with _closing(self._store if self._own_store else None):
+            found = None if self._store is None else self._store.find(name)
+            root = Root.new(seed) if found is None else Root.read(found.root)
+            if found is not None:
+                _check_same(found, spec, most, root if seed is None else Root.new(seed))
+            elif ledger is not None:
+                # Entered before anything can be released; a crash in between has entered too much, never too little.
+                ledger.spend(population, FleetPlan(spec.plan, most or 1), note=f"fleet {name}", factor=factor)
+            if self._store is not None and found is None:
+                about = json.dumps({"max_keys": most, "population": population})
+                found = self._store.begin(name, json.dumps(spec.to_json()), root.written(), about)
+            self._lease: Lease | None = None
+            self._set_up(spec, name, root, most, integer("resident", resident, least=1), lease)
+            if self._store is not None:
+                self._lease = self._store.take(name, seconds=lease, force=take_over)
+                self._refresh()
 
     @classmethod
     def open(
@@ -116,13 +118,14 @@ class Fleet:
     ) -> Fleet:
         """Go on with a fleet of a store, whose specification is there."""
         opened = store if isinstance(store, Store) else Store(store, create=False)
-        found = opened.find(name)
-        if found is None:
-            known = ", ".join(map(repr, opened.names())) or "none"
-            raise ValueError(f"there is no fleet {name!r} in {opened.shown!r}; there are {known}")
-        spec = Spec.from_json(json.loads(found.spec))
-        rest: dict[str, Any] = {"resident": resident, "lease": lease, "take_over": take_over}
-        fleet = cls(spec, opened, name=name, max_keys=json.loads(found.about)["max_keys"], **rest)
+        with _closing(None if opened is store else opened):
+            found = opened.find(name)
+            if found is None:
+                known = ", ".join(map(repr, opened.names())) or "none"
+                raise ValueError(f"there is no fleet {name!r} in {opened.shown!r}; there are {known}")
+            spec = Spec.from_json(json.loads(found.spec))
+            rest: dict[str, Any] = {"resident": resident, "lease": lease, "take_over": take_over}
+            fleet = cls(spec, opened, name=name, max_keys=json.loads(found.about)["max_keys"], **rest)
         fleet._own_store = not isinstance(store, Store)
         return fleet
 
@@ -572,6 +575,17 @@ class Fleet:
         """Say how many keys there are."""
         where = "" if self._store is None else f" in {self._store.shown}"
         return f"<Fleet {self.name!r}{where}: {max(self._known, 0)} keys, {self.spec.learner}>"
+
+
+@contextmanager
+def _closing(store: Store | None) -> Iterator[None]:
+    """Let go of a store that was opened here, if what follows fails."""
+    try:
+        yield
+    except BaseException:
+        if store is not None:
+            store.close()
+        raise
 
 
 def holder_of(spec: Spec, root: Root) -> Holder:
