@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import compress
 from threading import RLock
 from typing import Any, NoReturn
 
@@ -370,25 +371,16 @@ class Fleet:
     def _write(self, writer: Writer, slots: Places, fresh: Places, moves: Moves) -> None:
         holder, new = self._holder, np.zeros(len(slots), dtype=np.bool_)
         new[fresh] = True
-        facts = zip(
+        columns = (
             self._numbers[slots].tolist(),
             holder.versions(slots).tolist(),
             holder.rounds(slots).tolist(),
             _as_bytes(holder.decisions(slots)),
             holder.pack(slots),
-            new.tolist(),
-            slots.tolist(),
-            strict=True,
         )
-        added, updated = [], []
-        for number, version, rounds, decision, state, is_new, slot in facts:
-            row = {"version": version, "rounds": rounds, "decision": decision, "state": state}
-            if is_new:
-                added.append({"number": number, "word": text_of(self._keys[slot]), **row})
-            else:
-                updated.append({"of": number, **row})
-        writer.add(added)
-        writer.update(updated)
+        kept = list(map(Kept, *columns))
+        writer.add([text_of(self._keys[slot]) for slot in slots[new].tolist()], list(compress(kept, new)))
+        writer.update(list(compress(kept, ~new)))
         writer.change(self._numbers[moves.slots].tolist(), moves.rounds.tolist(), _as_bytes(moves.points))
 
     # What comes out.
