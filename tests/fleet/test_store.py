@@ -140,9 +140,16 @@ def test_a_lease_that_ran_out_may_be_taken(tmp_path, monkeypatch):
     path = tmp_path / "fleet.db"
     first = rt.Fleet(PINBALL, path, lease=0.0)
     first.observe([1], [1.0], [1.0])  # nobody has taken it, so it may go on
+    first.renew()
     monkeypatch.setattr(kept, "_ended", lambda owner: False)
-    rt.Fleet.open(path).close()
+    second = rt.Fleet.open(path)
+    second.renew()
+    with pytest.raises(RuntimeError, match="lease runs for 60 s"):
+        rt.Fleet.open(path)
+    second.close()
     with pytest.raises(Stale):
+        first.renew()
+    with pytest.raises(RuntimeError, match="cannot go on"):
         first.observe([1], [1.0], [1.0])
 
 

@@ -538,6 +538,16 @@ class Fleet:
         assert self._lease is not None
         return self._lease.fleet
 
+    def renew(self) -> None:
+        """Let the lease run from now on, as every batch does; raise `Stale` if another has taken the fleet over."""
+        with self._alone():
+            if self._store is not None and self._lease is not None:
+                try:
+                    self._store.renew(self._lease, self._seconds)
+                except Stale as error:
+                    self._why = str(error)
+                    raise
+
     def close(self) -> None:
         """Let others write; nothing more can be done with this object."""
         with self._turn:

@@ -27,6 +27,7 @@ LEASE = 60.0
 """Seconds after the last commit from which on a fleet may be opened elsewhere, if nothing is known of its process."""
 REMEMBERED = 10_000
 """Batches of which a fleet keeps id and receipt: the last so many. Offsets of a source are kept for good."""
+_TAKEN = "this fleet was opened for writing elsewhere since, so nothing was recorded; close it here"
 _IN = 500  # values that one question asks for
 
 
@@ -222,6 +223,15 @@ class Store:
             connection.execute(table.update().where(table.c.fleet == fleet).values(**values))
             return lease
 
+    def renew(self, lease: Lease, seconds: float = LEASE) -> None:
+        """Let a lease run from now on; raise `Stale` if it is another's by now."""
+        table = self._fleets
+        with self._told("the lease was not renewed"), self.engine.begin() as connection:
+            mine = (table.c.fleet == lease.fleet) & (table.c.fence == lease.fence)
+            done = connection.execute(table.update().where(mine).values(until=time.time() + seconds))
+            if done.rowcount != 1:
+                raise Stale(_TAKEN)
+
     def give_back(self, lease: Lease) -> None:
         """Let others write; nothing happens if one does already."""
         table = self._fleets
@@ -237,7 +247,7 @@ class Store:
             asked = sql.select(table.c.fence, table.c.sequence, table.c.size).where(table.c.fleet == lease.fleet)
             found = connection.execute(asked.with_for_update()).one_or_none()
             if found is None or found[0] != lease.fence:
-                raise Stale("this fleet was opened for writing elsewhere since, so nothing was recorded; close it here")
+                raise Stale(_TAKEN)
             yield Writer(self, connection, lease, int(found[1]), int(found[2]), seconds)
 
     @contextmanager
