@@ -60,6 +60,8 @@ def test_functions_and_data_have_no_place_in_a_specification():
         Spec(rt.private_learner, custom, rt.Ball(2), **GOAL)
     with pytest.raises(ValueError, match="like must be None"):
         Spec(rt.private_learner, rt.Linear(), rt.Ball(2), like=np.ones((3, 2)), **GOAL)
+    with pytest.raises((ValueError, TypeError), match="max_rows"):
+        Spec(rt.PrivateMean, 0.0, 1.0, epsilon=1.0, max_rows=3)
     with pytest.raises(ValueError, match=r"maker must be one of rt\.private_learner"):
         Spec(print, 1)
 

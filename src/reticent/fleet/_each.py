@@ -15,7 +15,6 @@ from reticent.saving import pack, unpack
 from reticent.systems._decider import NEVER
 from reticent.systems._saved import pack_learner, unpack_learner
 from reticent.trackers._tracker import STATE, Tracker, given_numbers
-from reticent.trackers._windows import Windows
 
 
 class Moves(NamedTuple):
@@ -130,20 +129,16 @@ class OneEach:
         return Moves.joined(found, self.shape)
 
     def _learn(self, learner: Any, block: tuple[Array, ...]) -> tuple[Places, Array]:
-        changes = learner._take(learner._admit(block))
-        u = changes.points(learner._u.size)
-        return changes.places(), learner.plan.domain.from_chart(u)
+        trace = learner.observe_many(*block)
+        points = np.concatenate([trace.points[1:], trace.final[None]])
+        return trace.switch_times, points[: trace.switches]
 
     def _track(self, tracker: Any, block: tuple[Array, ...]) -> tuple[Places, Array]:
-        (values,), inner = block, tracker._learner
-        places, points, start = [], [], 0
-        while start < values.size:
-            # Up to where what is published may change: the end of a window; with a horizon, every round.
-            room = inner.plan.window - len(inner._waiting) if isinstance(inner, Windows) else 1
-            before = tracker.switches
-            tracker._take_many(values[start : start + room])
-            start += room
-            if tracker.switches != before:
+        (values,), places, points = block, [], []
+        for i in range(values.size):  # with a horizon, what is published may change in every round
+            before = tracker.value
+            tracker.update_many(values[i : i + 1])
+            if tracker.value != before:
                 places.append(tracker.rounds)
                 points.append(tracker.value)
         return np.array(places, dtype=np.int64), np.array(points, dtype=np.float64).reshape(-1, *self.shape)

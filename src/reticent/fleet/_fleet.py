@@ -29,6 +29,7 @@ from reticent.systems.gate import NoisyDescentPlan
 from reticent.trackers._windows import WindowPlan
 
 _LONGEST = 200  # letters of a name
+_WRITTEN = 4096  # states that are written together: as bytes they take more memory than in arrays
 
 
 class Fleet:
@@ -369,18 +370,21 @@ class Fleet:
         self._free.extend(gone)
 
     def _write(self, writer: Writer, slots: Places, fresh: Places, moves: Moves) -> None:
+        """Write the states of slots, some at a time, and the changes."""
         holder, new = self._holder, np.zeros(len(slots), dtype=np.bool_)
         new[fresh] = True
-        columns = (
-            self._numbers[slots].tolist(),
-            holder.versions(slots).tolist(),
-            holder.rounds(slots).tolist(),
-            _as_bytes(holder.decisions(slots)),
-            holder.pack(slots),
-        )
-        kept = list(map(Kept, *columns))
-        writer.add([text_of(self._keys[slot]) for slot in slots[new].tolist()], list(compress(kept, new)))
-        writer.update(list(compress(kept, ~new)))
+        for start in range(0, len(slots), _WRITTEN):
+            some, added = slots[start : start + _WRITTEN], new[start : start + _WRITTEN]
+            columns = (
+                self._numbers[some].tolist(),
+                holder.versions(some).tolist(),
+                holder.rounds(some).tolist(),
+                _as_bytes(holder.decisions(some)),
+                holder.pack(some),
+            )
+            kept = list(map(Kept, *columns))
+            writer.add([text_of(self._keys[slot]) for slot in some[added].tolist()], list(compress(kept, added)))
+            writer.update(list(compress(kept, ~added)))
         writer.change(self._numbers[moves.slots].tolist(), moves.rounds.tolist(), _as_bytes(moves.points))
 
     # What comes out.

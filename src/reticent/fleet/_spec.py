@@ -75,7 +75,12 @@ class Spec:
                 f"loss must be one that a store can hold, got {self.options['loss']!r}, which has functions; use "
                 "another of reticent.losses"
             )
-        self.plan  # noqa: B018  # what cannot be planned is refused here
+        for name in ("max_rows", "clock"):  # what is planned for rows of persons, or for blocks that a caller ends
+            if getattr(self.plan, name, None):
+                raise ValueError(
+                    f"{name} must be left out in a fleet, got {getattr(self.plan, name)!r}: it hands on rows, and "
+                    "neither whose they are nor when a block ends; take single learners, or rt.Fleet(..., max_keys=)"
+                )
 
     @cached_property
     def _first(self) -> Any:
