@@ -191,7 +191,7 @@ class Store:
 
     def begin(self, name: str, spec: str, root: str, about: str) -> Record:
         """Enter a new fleet."""
-        with self._told("no fleet was made"), self.engine.begin() as connection:
+        with self._told("no fleet was made"), self._database.writing() as connection:
             if self._find(connection, name) is not None:
                 raise ValueError(f"there is a fleet {name!r} in {self.shown!r} already; open it, or take another name")
             facts = {"size": 0, "sequence": 0, "fence": 0, "owner": "", "until": 0.0}
@@ -206,7 +206,7 @@ class Store:
         Another may be if its lease runs, and it is not a process of this machine that has ended.
         """
         table, sql = self._fleets, self._sql
-        with self._told("the fleet was not opened"), self.engine.begin() as connection:
+        with self._told("the fleet was not opened"), self._database.writing() as connection:
             asked = sql.select(table.c.fleet, table.c.fence, table.c.owner, table.c.until).where(table.c.name == name)
             found = connection.execute(asked.with_for_update()).one_or_none()
             if found is None:
@@ -226,7 +226,7 @@ class Store:
     def renew(self, lease: Lease, seconds: float = LEASE) -> None:
         """Let a lease run from now on; raise `Stale` if it is another's by now."""
         table = self._fleets
-        with self._told("the lease was not renewed"), self.engine.begin() as connection:
+        with self._told("the lease was not renewed"), self._database.writing() as connection:
             mine = (table.c.fleet == lease.fleet) & (table.c.fence == lease.fence)
             done = connection.execute(table.update().where(mine).values(until=time.time() + seconds))
             if done.rowcount != 1:
@@ -235,14 +235,14 @@ class Store:
     def give_back(self, lease: Lease) -> None:
         """Let others write; nothing happens if one does already."""
         table = self._fleets
-        with self._told("the lease runs on"), self.engine.begin() as connection:
+        with self._told("the lease runs on"), self._database.writing() as connection:
             mine = (table.c.fleet == lease.fleet) & (table.c.fence == lease.fence)
             connection.execute(table.update().where(mine).values(owner="", until=0.0))
 
     @contextmanager
     def writing(self, lease: Lease, seconds: float = LEASE) -> Iterator[Writer]:
         """Hold the fleet for one transaction, which renews the lease; raise `Stale` if it is another's by now."""
-        with self._told("nothing of it counts until it was read again"), self.engine.begin() as connection:
+        with self._told("nothing of it counts until it was read again"), self._database.writing() as connection:
             table, sql = self._fleets, self._sql
             asked = sql.select(table.c.fence, table.c.sequence, table.c.size).where(table.c.fleet == lease.fleet)
             found = connection.execute(asked.with_for_update()).one_or_none()
@@ -258,17 +258,11 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
-        with self._told("it could not be read"), self._database.reading() as connection, connection.begin():
+        with self._told("it could not be read"), self._database.reading() as connection:
             yield connection
 
-    @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except self._sql.exc.SQLAlchemyError as error:
-            raise OSError(
-                f"the store {self.shown!r} is in trouble ({getattr(error, 'orig', error)}); {what}"
-            ) from error
+    def _told(self, what: str) -> Any:
+        return self._database.told("store", what)
 
     def close(self) -> None:
         """Let go of all connections."""
