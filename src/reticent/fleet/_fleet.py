@@ -21,6 +21,7 @@ from reticent.fleet._gate import DescentHolder
 from reticent.fleet._keys import Groups, Key, Places, Root, checked_keys, grouped, key_of, text_of
 from reticent.fleet._ledger import FleetPlan
 from reticent.fleet._persons import Persons
+from reticent.fleet._slots import Slots
 from reticent.fleet._spec import Spec
 from reticent.fleet._store import LEASE, Kept, Lease, Stale, Store, Writer
 from reticent.fleet._windows import WindowHolder
@@ -146,12 +147,7 @@ class Fleet:
     def _forget(self) -> None:
         """Have nothing in memory; what is in the store is read again."""
         self._holder: Holder = holder_of(self.spec, self._root)
-        self._slots: dict[Key, int] = {}
-        self._keys: list[Key] = []
-        self._numbers = np.zeros(0, dtype=np.int64)
-        self._used = np.zeros(0, dtype=np.int64)
-        self._free: list[int] = []
-        self._clock = 0
+        self._slots = Slots(None if self._store is None else self._resident)
 
     # What goes in.
 
@@ -191,7 +187,7 @@ class Fleet:
     def _repeated(self, name: str, place: int) -> Receipt | None:
         if self._store is None:
             found = self._book.find(name, place)
-            changed = () if found is None else tuple(self._keys[n] for n in found[1].tolist())
+            changed = () if found is None else tuple(self._slots.keys[n] for n in found[1].tolist())
         else:
             with self._store.reading() as reader:
                 found = reader.batch(self._fleet, name, place)
@@ -209,7 +205,9 @@ class Fleet:
                 for start in range(0, count, size) if count else ():
                     part = slice(start, min(start + size, count))
                     slots = self._brought(groups.keys[part], groups.counts[part], writer)
-                    numbers[part] = np.where(slots >= 0, self._numbers[slots] if len(self._numbers) else -1, -1)
+                    numbers[part] = np.where(
+                        slots >= 0, self._slots.numbers[slots] if len(self._slots.numbers) else -1, -1
+                    )
                     fresh = np.flatnonzero(slots < 0)
                     numbers[part][fresh] = self._known + np.arange(len(fresh))
                     if not changing:
@@ -219,7 +217,7 @@ class Fleet:
                     moves = self._holder.take(slots, rows, groups.order, groups.bounds[start : part.stop + 1])
                     if writer is not None:
                         self._write(writer, slots, fresh, moves)
-                    moved.append(Moves(self._numbers[moves.slots], moves.rounds, moves.points))
+                    moved.append(Moves(self._slots.numbers[moves.slots], moves.rounds, moves.points))
                 moves = Moves.joined(moved, self._holder.shape)
                 changed = _in_order(groups, numbers, moves.slots)
                 if writer is not None:
@@ -246,10 +244,9 @@ class Fleet:
 
     def _numbered(self, keys: list[Key], writer: Writer | None) -> Places:
         """Return the numbers of keys; those that are new get theirs in their order, as they will when they begin."""
-        find = self._slots.get
-        slots = np.fromiter((find(key, -1) for key in keys), dtype=np.int64, count=len(keys))
+        slots = self._slots.find(keys)
         numbers = np.full(len(keys), -1, dtype=np.int64)
-        numbers[slots >= 0] = self._numbers[slots[slots >= 0]]
+        numbers[slots >= 0] = self._slots.numbers[slots[slots >= 0]]
         if writer is not None and self._known > len(self._slots):
             missing = np.flatnonzero(slots < 0).tolist()
             kept = writer.shown(self._fleet, [text_of(keys[i]) for i in missing])
@@ -287,8 +284,7 @@ class Fleet:
 
         With `counts`, refuse more rounds than the plan has, before anything is made.
         """
-        find = self._slots.get
-        slots = np.fromiter((find(key, -1) for key in keys), dtype=np.int64, count=len(keys))
+        slots = self._slots.find(keys)
         missing = np.flatnonzero(slots < 0)
         if reader is not None and len(missing) and self._known > len(self._slots):
             texts = [text_of(keys[i]) for i in missing.tolist()]
@@ -298,9 +294,7 @@ class Fleet:
                 slots[there] = self._loaded([keys[i] for i in there], [kept[text_of(keys[i])] for i in there], slots)
         if counts is not None:
             self._check_limit(keys, slots, counts)
-            known = slots[slots >= 0]
-            self._clock += 1
-            self._used[known] = self._clock
+            self._slots.touch(slots[slots >= 0])
         return slots
 
     def _check_limit(self, keys: list[Key], slots: Places, counts: Places) -> None:
@@ -328,46 +322,12 @@ class Fleet:
         slots[fresh] = self._given(names, numbers[fresh], slots)
         self._holder.start(slots[fresh], names)
         self._known += len(names)
-        self._used[slots[fresh]] = self._clock
 
     def _given(self, keys: list[Key], numbers: Places, busy: Places) -> Places:
-        """Return slots for keys: free ones, new ones, or those of keys that were not used for the longest time."""
-        want = len(keys)
-        if self._store is not None:
-            self._evict(len(self._slots) + want - self._resident, busy)
-        taken, self._free = self._free[:want], self._free[want:]
-        first = len(self._keys)
-        slots = np.array([*taken, *range(first, first + want - len(taken))], dtype=np.int64)
-        self._make_room(first + want - len(taken))
-        for slot, key in zip(slots.tolist(), keys, strict=True):
-            self._keys[slot] = key
-            self._slots[key] = slot
-        self._numbers[slots] = numbers
-        self._used[slots] = self._clock
+        """Return slots for keys, with room for their states; those that others had are in the store as they are."""
+        slots = self._slots.give(keys, numbers, busy)
+        self._holder.room(len(self._slots.keys))
         return slots
-
-    def _make_room(self, slots: int) -> None:
-        self._keys.extend([""] * (slots - len(self._keys)))
-        if slots > len(self._numbers):
-            room = max(slots, min(2 * len(self._numbers), slots + self._resident))
-            self._numbers, self._used = (_longer(one, room) for one in (self._numbers, self._used))
-        self._holder.room(slots)
-
-    def _evict(self, count: int, busy: Places) -> None:
-        """Forget so many learners that are not busy, all of which are in the store as they are."""
-        if count <= 0:
-            return
-        keep = np.zeros(len(self._keys), dtype=np.bool_)
-        keep[busy[busy >= 0]] = True
-        keep[self._free] = True
-        idle = np.flatnonzero(~keep)
-        count = min(count, len(idle))
-        if not count:
-            return
-        gone = idle[np.argpartition(self._used[idle], count - 1)[:count]].tolist()
-        for slot in gone:
-            del self._slots[self._keys[slot]]
-        self._free.extend(gone)
 
     def _write(self, writer: Writer, slots: Places, fresh: Places, moves: Moves) -> None:
         """Write the states of slots, some at a time, and the changes."""
@@ -376,16 +336,16 @@ class Fleet:
         for start in range(0, len(slots), _WRITTEN):
             some, added = slots[start : start + _WRITTEN], new[start : start + _WRITTEN]
             columns = (
-                self._numbers[some].tolist(),
+                self._slots.numbers[some].tolist(),
                 holder.versions(some).tolist(),
                 holder.rounds(some).tolist(),
                 _as_bytes(holder.decisions(some)),
                 holder.pack(some),
             )
             kept = list(map(Kept, *columns))
-            writer.add([text_of(self._keys[slot]) for slot in some[added].tolist()], list(compress(kept, added)))
+            writer.add([text_of(self._slots.keys[slot]) for slot in some[added].tolist()], list(compress(kept, added)))
             writer.update(list(compress(kept, ~added)))
-        writer.change(self._numbers[moves.slots].tolist(), moves.rounds.tolist(), _as_bytes(moves.points))
+        writer.change(self._slots.numbers[moves.slots].tolist(), moves.rounds.tolist(), _as_bytes(moves.points))
 
     # What comes out.
 
@@ -410,7 +370,7 @@ class Fleet:
         """Return decisions, versions and rounds: from memory, and from the store what is not there."""
         with self._alone():
             names = checked_keys(keys)
-            holder, slots = self._holder, np.array([self._slots.get(key, -1) for key in names], dtype=np.int64)
+            holder, slots = self._holder, self._slots.find(names)
             there = np.flatnonzero(slots >= 0)
             points = np.broadcast_to(holder.beginning, (len(names), *holder.shape)).copy()
             versions, rounds = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
@@ -437,7 +397,7 @@ class Fleet:
             (name,) = checked_keys([key])
             shape = self._holder.shape
             if self._store is None:
-                number = self._slots.get(name, -1)
+                number = int(self._slots.find([name])[0])
                 moves = Moves.joined([part.of(number) for part in self._histories], shape)
                 return moves.rounds, moves.points
             with self._store.reading() as reader:
@@ -467,7 +427,7 @@ class Fleet:
         """Return all keys, in the order in which they came."""
         with self._alone():
             if self._store is None:
-                return list(self._keys)
+                return list(self._slots.keys)
             with self._store.reading() as reader:
                 return [key_of(text) for text in reader.texts(self._fleet)]
 
@@ -605,12 +565,6 @@ def holder_of(spec: Spec, root: Root) -> Holder:
 
 def _one(column: Any) -> Any:
     return [column] if np.ndim(column) == 0 else np.asarray(column)[None]
-
-
-def _longer(array: Any, size: int) -> Any:
-    found = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
-    found[: len(array)] = array
-    return found
 
 
 def _as_bytes(points: Array) -> list[bytes]:
