@@ -12,6 +12,7 @@ from reticent._core._check import Array
 from reticent.journal._replay import START, read_facts, replayed, rounds_of
 from reticent.journal._store import Store
 from reticent.losses import Loss
+from reticent.saving._key import Key, key_bytes
 
 
 class Change(NamedTuple):
@@ -36,10 +37,10 @@ class Reader:
     (50, 50, True)
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open the file for reading."""
+    def __init__(self, path: str | os.PathLike[str], *, key: Key = None) -> None:
+        """Open the file for reading; a journal with a key needs it."""
         self.path = os.fsdecode(path)
-        self._store = Store(os.path.realpath(self.path), write=False)
+        self._store = Store(os.path.realpath(self.path), write=False, key=key_bytes(key))
         try:
             self._store.snapshot()
             if self._store.new or not self._store.head.records:

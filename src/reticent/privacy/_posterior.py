@@ -57,6 +57,10 @@ class Promise(Certificate):
             return self.stated
         return PureAccount.of(None, "replace", self.stated).epsilon((delta - self.at) / (1 - self.at))
 
+    def heading(self) -> str:
+        """Say what the account covers, and for whom."""
+        return f"Account of whatever is private at epsilon {self.stated:g} and delta {self.at:g}, for one unit"
+
 
 def certificate_of(what: Any) -> Certificate:
     """Return the curve of an account, a plan, or a pair (epsilon, delta).
@@ -195,6 +199,10 @@ class _Group(Certificate):
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon that the bound holds at for `delta`."""
         return smallest(self.delta, check_delta(delta))
+
+    def heading(self) -> str:
+        """Say what the account covers, and for whom."""
+        return f"{self.one.heading()}, for {self.size} units that change at once"
 
 
 def _check_prior(prior: float) -> float:
