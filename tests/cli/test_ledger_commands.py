@@ -46,7 +46,7 @@ def test_mistakes_are_one_sentence(here, capsys):
         "ledger verify l.db --head 00": "is gone",
         "run phishing --epsilon 1 --ledger l.db": "go together",
         "run phishing --epsilon 1 --ledger l.db --population people --seed 1": "leave --seed out",
-        "run phishing --ledger l.db --population people --horizon 10": "makes no privacy claim",
+        "run phishing --ledger l.db --population people --horizon 1250": "makes no privacy claim",
     }
     for words, told in wrong.items():
         capsys.readouterr()

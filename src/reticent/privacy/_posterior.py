@@ -44,6 +44,10 @@ class Promise(Certificate):
     stated: float
     at: float
 
+    def heading(self) -> str:
+        """Say what it covers."""
+        return f"Whatever is (epsilon {self.stated:g}, delta {self.at:g})-private"
+
     def delta(self, epsilon: float) -> float:
         """Return the smallest delta that holds at `epsilon`: that of randomised response with a chance of failure."""
         rest = max(0.0, -math.expm1(check_epsilon(epsilon) - self.stated) / (1 + math.exp(-self.stated)))
@@ -56,10 +60,6 @@ class Promise(Certificate):
         if delta == self.at:
             return self.stated
         return PureAccount.of(None, "replace", self.stated).epsilon((delta - self.at) / (1 - self.at))
-
-    def heading(self) -> str:
-        """Say what the account covers, and for whom."""
-        return f"Account of whatever is private at epsilon {self.stated:g} and delta {self.at:g}, for one unit"
 
 
 def certificate_of(what: Any) -> Certificate:
@@ -186,6 +186,10 @@ class _Group(Certificate):
     one: Certificate
     size: int
 
+    def heading(self) -> str:
+        """Say what it covers."""
+        return f"{self.one.heading()}; {self.size} such changes at once"
+
     def delta(self, epsilon: float) -> float:
         """Return a delta that holds at `epsilon`: each step at a part of it."""
         level = check_epsilon(epsilon)
@@ -199,10 +203,6 @@ class _Group(Certificate):
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon that the bound holds at for `delta`."""
         return smallest(self.delta, check_delta(delta))
-
-    def heading(self) -> str:
-        """Say what the account covers, and for whom."""
-        return f"{self.one.heading()}, for {self.size} units that change at once"
 
 
 def _check_prior(prior: float) -> float:

@@ -111,10 +111,13 @@ def check_whole(data: bytes, source: str, key: bytes | None = None) -> None:
     """Refuse the bytes of a saved file that were changed or cut off, or written without the key, or with another."""
     view = memoryview(data)
     held, digest = view[:-_DIGEST], bytes(view[-_DIGEST:])
-    keyed = int.from_bytes(view[len(MARK) : _HEAD], "little") >= _KEYED
+    keyed = int.from_bytes(view[len(MARK) : _HEAD], "little") // _KEYED == 1
     whole = len(data) >= _HEAD + _DIGEST
     if keyed and whole and key is None:
-        raise ValueError(f"{source} was written with a key, and none was given; give it as key=...")
+        raise ValueError(
+            f"{source} was written with a key, and none was given, or it is damaged; give it as key=..., or take a "
+            "copy that is whole"
+        )
     if whole and same_digest(digester(key if keyed else None, held).digest(), digest):
         if key is not None and not keyed:
             raise ValueError(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from reticent._core._tags import tag_of
 from reticent.domains import Domain
 from reticent.losses import Loss, Objects, Rows
 
@@ -140,9 +141,9 @@ def check_array(found: Any, new: Any, name: str, *, longer: bool = False) -> Non
 
 
 def _has_parts(thing: Any) -> bool:
-    """Say whether a thing is an object whose parts are compared one by one, not as a whole."""
-    whole = isinstance(thing, Domain | Loss | np.ndarray | np.random.Generator | type)
-    return hasattr(thing, "__dict__") and not whole and not hasattr(thing, "__dataclass_fields__")
+    """Say whether a thing is an object that files can hold, and whose parts are compared one by one, not as a whole."""
+    whole = isinstance(thing, Domain | Loss) or hasattr(thing, "__dataclass_fields__")
+    return hasattr(thing, "__dict__") and tag_of(type(thing)) is not None and not whole
 
 
 def _refuse(name: str, found: Any, wanted: Any) -> None:

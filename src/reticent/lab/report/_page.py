@@ -396,7 +396,8 @@ def _best(study: Study) -> Html:
     text = (
         f"Regret is the sum of losses beyond that of the best fixed decision in hindsight, which would have paid "
         f"{number(best.value)} in all, {number(best.value / max(best.at[-1], 1))} per round "
-        f"(known to within {number(best.gap)}). It is ({point}); nobody could have known it beforehand. "
+        f"(the very best at most {number(best.gap)} less in all). It is ({point}); nobody could have known it "
+        "beforehand. "
         "A certificate bounds regret on average over the learner's own randomness: single runs can be above it."
     )
     return tag("p", text)
@@ -449,20 +450,19 @@ def _private(found: Sequence[Group]) -> Html:
 def _guesses(pairs: Sequence[tuple[float, float]]) -> Html:
     """Return what can be believed after everything was seen, and what holds for several rounds, as a table."""
     rare = max(meaning(pair, pair[1]).rare for pair in pairs)
-    after, rounds = tag("span", "believed after", class_="badge"), tag("span", "epsilon, delta", class_="badge")
-    heads = [_head("promised")]
-    heads += [_head(f"{in_percent(prior)}% before", after) for prior in PRIORS]
-    heads += [_head(f"{size} rounds", rounds, "text") for size in SIZES]
+    heads = [Head("promised")]
+    heads += [Head(f"{in_percent(prior)}% before", "believed after") for prior in PRIORS]
+    heads += [Head(f"{size} rounds", "epsilon, delta", text=True) for size in SIZES]
     rows = []
     for epsilon, delta in pairs:
         told = meaning((epsilon, delta), delta)
         terms = f"epsilon {number(epsilon)}, delta {number(delta)}"
-        cells = [_cell(terms, epsilon, "th")]
-        cells += [_cell(f"{in_percent(belief)}%", belief) for _, belief in told.beliefs]
+        cells = [Cell(terms, epsilon)]
+        cells += [Cell(f"{in_percent(belief)}%", belief) for _, belief in told.beliefs]
         for _, together, level in told.groups:
             said = "nothing" if math.isinf(together) else f"{number(together)}, {number(float(f'{level:.3g}'))}"
-            cells.append(_cell(said, together if math.isfinite(together) else None, "td", "text"))
-        rows.append(tag("tr", *cells))
+            cells.append(Cell(said, together if math.isfinite(together) else None))
+        rows.append(cells)
     often = "always" if not rare else f"but for one case in {1 / rare:,.0f}"
     caption = (
         f"What somebody who knows all else may believe of one round at most after seeing every decision, {often}, and "
