@@ -70,6 +70,7 @@ bench: setup
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/ledger.py
 	$(BIN)/python bench/warm.py
+	$(BIN)/python bench/fleet.py
 	$(BIN)/python bench/river_models.py
 	$(BIN)/python bench/journal.py
 	$(BIN)/reticent tables --out bench/results/tables

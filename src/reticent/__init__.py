@@ -1,9 +1,10 @@
 """Online decisions that change rarely and reveal little: the public names."""
 
-from reticent import privacy
+from reticent import fleet, privacy
 from reticent._core._errors import WorkLimitError
 from reticent._core._random import generator
 from reticent.domains import Ball, Box, Experts, Interval, Polytope, Simplex
+from reticent.fleet import Fleet
 from reticent.gibbs import Draw, Gibbs
 from reticent.journal import Journal
 from reticent.learners import PCOMW, Trace, make
@@ -23,6 +24,7 @@ __all__ = [
     "Custom",
     "Draw",
     "Experts",
+    "Fleet",
     "Gibbs",
     "Hinge",
     "Huber",
@@ -44,6 +46,7 @@ __all__ = [
     "WorkLimitError",
     "best_plan",
     "compare_plans",
+    "fleet",
     "generator",
     "lazy_learner",
     "load",

@@ -3,17 +3,8 @@
 import pytest
 
 import reticent as rt
-from reticent.cli._specs import (
-    choice_of,
-    count_of,
-    counts_of,
-    domain_of,
-    floats_of,
-    horizon_of,
-    loss_of,
-    system_names,
-    system_of,
-)
+from reticent.cli._specs import choice_of, counts_of, floats_of, horizon_of, system_names, system_of
+from reticent.systems._texts import count_of, domain_of, loss_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import typer
 
 from reticent.cli import _options as options
 from reticent.cli._options import GOAL, PROBLEM, WORK, number
-from reticent.cli._specs import DOMAINS, LONGEST, count_of, domain_of
+from reticent.cli._specs import LONGEST
+from reticent.systems._texts import DOMAINS, count_of, domain_of
 
 if TYPE_CHECKING:
     from reticent._core._check import Array

@@ -10,7 +10,8 @@ import typer
 
 from reticent.cli import _options as options
 from reticent.cli._options import GOAL, OUTPUT, PROBLEM, WORK, number
-from reticent.cli._specs import DOMAINS, LOSSES, count_of, counts_of, floats_of
+from reticent.cli._specs import counts_of, floats_of
+from reticent.systems._texts import DOMAINS, LOSSES, count_of
 
 if TYPE_CHECKING:
     from reticent.cli._contest import Field

@@ -33,7 +33,7 @@ class Pass:
         """Go through the file, from its first row on."""
         from contextlib import closing
 
-        from reticent.cli._specs import loss_of
+        from reticent.systems._texts import loss_of
 
         with closing(_open(self.path, self.columns, self.skip)) as source:
             source.bind(loss_of(self.loss))

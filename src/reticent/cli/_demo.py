@@ -27,10 +27,10 @@ def demo(
 ) -> None:
     """Run lazy and private learners on real data: a table, a picture and reports."""
     from reticent.cli._show import busy, check_folder, print_json, progress, say
-    from reticent.cli._specs import count_of
     from reticent.lab import demo as shown
     from reticent.lab import pictures
     from reticent.lab.report import write_report
+    from reticent.systems._texts import count_of
 
     check_folder("--out", out)
     begin = time.perf_counter()

@@ -9,8 +9,8 @@ import typer
 
 from reticent.cli import _options as options
 from reticent.cli._options import OUTPUT
-from reticent.cli._specs import count_of
 from reticent.lab.example import KINDS
+from reticent.systems._texts import count_of
 
 EXAMPLES = options.examples("reticent example people.csv", "reticent example times.csv --rows 500")
 

@@ -10,7 +10,8 @@ import typer
 
 from reticent.cli import _options as options
 from reticent.cli._options import GOAL, OUTPUT, PROBLEM
-from reticent.cli._specs import DOMAINS, LOSSES, count_of, domain_of, horizon_of, loss_of
+from reticent.cli._specs import horizon_of
+from reticent.systems._texts import DOMAINS, LOSSES, count_of, domain_of, loss_of
 
 if TYPE_CHECKING:
     from reticent.cli._columns import Columns

@@ -15,7 +15,8 @@ from reticent.cli._columns import Columns
 from reticent.cli._options import GOAL, OUTPUT, PROBLEM, WORK
 from reticent.cli._run_command import Command
 from reticent.cli._run_source import check_stream, flows, is_file
-from reticent.cli._specs import DOMAINS, LOSSES, choice_of, count_of, horizon_of, system_of
+from reticent.cli._specs import choice_of, horizon_of, system_of
+from reticent.systems._texts import DOMAINS, LOSSES, count_of
 
 if TYPE_CHECKING:
     from reticent.cli._run_check import Checked

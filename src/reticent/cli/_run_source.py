@@ -350,8 +350,8 @@ class Problem:
 
 def stream_problem(name: str, domain: str | None, loss: str | None, lipschitz: float | None) -> Problem:
     """Return the problem of a named stream, with another domain or limit where they are given."""
-    from reticent.cli._specs import domain_of
     from reticent.lab.streams import get
+    from reticent.systems._texts import domain_of
 
     stream = get(name)
     if loss is not None:
@@ -365,7 +365,7 @@ def stream_problem(name: str, domain: str | None, loss: str | None, lipschitz: f
 
 def file_problem(source: FileSource, domain: str | None, loss: str | None, lipschitz: float | None) -> Problem:
     """Return the problem of a file: its loss must be named, the rest may follow from public bounds."""
-    from reticent.cli._specs import LOSSES, domain_of, loss_of
+    from reticent.systems._texts import LOSSES, domain_of, loss_of
 
     if loss is None:
         raise ValueError(f"a loss must be named for {source.name}; give --loss, one of {LOSSES}")

@@ -14,7 +14,8 @@ import typer
 from reticent.cli import _options as options
 from reticent.cli._columns import Columns
 from reticent.cli._options import OUTPUT
-from reticent.cli._specs import choice_of, loss_of
+from reticent.cli._specs import choice_of
+from reticent.systems._texts import loss_of
 
 if TYPE_CHECKING:
     from reticent.lab.files import Scorer, Table

@@ -11,14 +11,12 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from reticent._core._errors import need
 from reticent.ledger._chain import FIRST, Record, digest, next_record
+from reticent.saving._database import Database
 
 _MAKE = "make one with rt.Ledger(path), or reticent ledger init"
-_WAIT = 60.0  # seconds that a writer waits for the others
 
 
 class Store:
@@ -26,34 +24,11 @@ class Store:
 
     def __init__(self, where: str | os.PathLike[str], *, create: bool) -> None:
         """Open a database, by path or URL; make its tables if they are not there and `create` is true."""
-        self._sql = sql = need("sqlalchemy", "ledger")
-        self.where = os.fsdecode(where)
-        if "://" in self.where:
-            url = _url(sql, self.where)
-        else:
-            place = Path(self.where)
-            if not place.exists() and not create:
-                raise ValueError(f"there is no ledger at {self.where!r}; {_MAKE}")
-            if not place.absolute().parent.is_dir() or place.is_dir():
-                raise ValueError(f"path must be that of a file in a folder that is there, got {self.where!r}")
-            # Not by a text: a name with a question mark in it would be cut there.
-            url = sql.URL.create("sqlite", database=str(place.absolute()))
-        self.shown = url.render_as_string(hide_password=True) if "://" in self.where else self.where
-        self._sqlite = url.get_backend_name() == "sqlite"
-        self._postgres = url.get_backend_name() == "postgresql"
-        self._seen, self._lock = (0, FIRST), threading.Lock()
         # A connection for each transaction: nothing to share between forks and threads.
-        settings = {"connect_args": {"timeout": _WAIT}} if self._sqlite else {}
-        try:
-            self._engine = sql.create_engine(url, poolclass=need("sqlalchemy.pool", "ledger").NullPool, **settings)
-        except ModuleNotFoundError as error:
-            raise ValueError(
-                f"{self.shown!r} needs a driver that is not installed ({error}); pip install it, or name another, such "
-                "as postgresql+psycopg://..."
-            ) from error
-        if self._sqlite:
-            sql.event.listen(self._engine, "connect", _connected)
-            sql.event.listen(self._engine, "begin", _begun)
+        self._database = Database(where, noun="ledger", make=_MAKE, create=create, pooled=False)
+        self._sql = sql = self._database.sql
+        self._engine, self.where, self.shown = self._database.engine, self._database.where, self._database.shown
+        self._seen, self._lock = (0, FIRST), threading.Lock()
         known = sql.MetaData()
         columns = sql.Column
         self._records = sql.Table(
@@ -97,17 +72,9 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[Writer]:
         """Hold the ledger for one decision; what is appended is on disk when the block is left without an error."""
-        # Others than SQLite may begin with what was true before they waited for the lock, unless they are told.
-        options = {} if self._sqlite else {"isolation_level": "READ COMMITTED"}
         seen = self._seen
-        with self._told("no entry was made for certain, so release nothing"):
-            with (
-                self._engine.connect().execution_options(**options) as connection,
-                connection.begin(),
-            ):
-                if self._postgres:
-                    connection.exec_driver_sql(_NOT_FOR_EVER)
-                    connection.exec_driver_sql(_ON_DISK)
+        with self._database.told("ledger", "no entry was made for certain, so release nothing"):
+            with self._database.writing() as connection:
                 writer = Writer(self, connection)
                 writer.check(seen)
                 yield writer
@@ -117,13 +84,8 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Reader]:
         """Look at the ledger as it is at one moment; writers need not wait."""
-        options = {"reading": True} if self._sqlite else {"isolation_level": "REPEATABLE READ"}
         seen = self._seen  # before the look begins, which does not show what others write from then on
-        with (
-            self._told("it could not be read"),
-            self._engine.connect().execution_options(**options) as connection,
-            connection.begin(),
-        ):
+        with self._database.told("ledger", "it could not be read"), self._database.reading() as connection:
             reader = Reader(self, connection)
             reader.check(seen)
             yield reader
@@ -133,15 +95,6 @@ class Store:
     def _remember(self, head: tuple[int, str]) -> None:
         with self._lock:
             self._seen = max(self._seen, head)
-
-    @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except self._sql.exc.SQLAlchemyError as error:
-            raise OSError(
-                f"the ledger {self.shown!r} is in trouble ({getattr(error, 'orig', error)}); {what}"
-            ) from error
 
 
 class Reader:
@@ -221,40 +174,3 @@ class Writer(Reader):
         if done.rowcount != 1:
             raise RuntimeError("another process has written at the same time; nothing was entered, so release nothing")
         return record
-
-
-# A writer that was stopped while it held the head would make all others wait without an end.
-_NOT_FOR_EVER = f"SET LOCAL lock_timeout = '{_WAIT:.0f}s'"
-# Where commits need not reach the disk a crash of the server would forget an entry after its release.
-_ON_DISK = "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
-
-
-def _url(sql: Any, where: str) -> Any:
-    """Return a URL of SQLAlchemy; refuse what no ledger can rely on."""
-    try:
-        url = sql.make_url(where)
-        dialect = url.get_dialect()
-    except sql.exc.ArgumentError as error:
-        raise ValueError(f"where must be the path of a file or a URL of SQLAlchemy, got {where!r}: {error}") from None
-    shown = url.render_as_string(hide_password=True)
-    if getattr(dialect, "is_async", False):
-        raise ValueError(f"a ledger waits for its database, got the asynchronous driver of {shown!r}; take another")
-    if url.get_backend_name() != "sqlite":
-        return url
-    if url.database in (None, "", ":memory:"):
-        raise ValueError(f"a ledger must outlive the program, got {shown!r}; give the path of a file")
-    # nolock, immutable, mode=memory, timeout: each takes away something that the ledger rests on.
-    if url.query or url.database.startswith("file:"):
-        raise ValueError(f"a ledger in SQLite takes no options in its URL, got {shown!r}; give the path of the file")
-    return url
-
-
-def _connected(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # transactions begin where they say so below
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-
-
-def _begun(connection: Any) -> None:
-    reading = connection.get_execution_options().get("reading")
-    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

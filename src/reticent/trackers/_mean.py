@@ -17,7 +17,7 @@ from reticent.learners import make
 from reticent.losses import Linear
 from reticent.planning import plan_ftrl
 from reticent.systems._persons import Owners
-from reticent.trackers._exact import two_sided_geometric
+from reticent.trackers._exact import Integers, two_sided_geometric
 from reticent.trackers._memory import Memory
 from reticent.trackers._tracker import Tracker, named, public_interval
 from reticent.trackers._windows import WindowPlan, Windows, refuse_persons, window_plan
@@ -59,12 +59,22 @@ class SumWindows(Windows):
         half, rate = (self.plan.high - self.plan.low) / 2, float(self.rate)
         return math.sqrt(2 * math.exp(rate)) / math.expm1(rate) * half / (_STEPS * self.plan.window)
 
+    def steps(self, values: Array) -> Integers:
+        """Return values in steps from the middle of the bounds; a missing one is there."""
+        low, high = self.plan.low, self.plan.high
+        shares = (values - low) / (high - low)
+        steps = np.clip(np.rint((2 * shares - 1) * _STEPS), -_STEPS, _STEPS)
+        return np.where(np.isnan(values), 0.0, steps).astype(np.int64)
+
+    def drawn(self, total: int, rng: np.random.Generator) -> tuple[float]:
+        """Return what is released of a window whose steps add up to this: its mean, with noise."""
+        found = total + two_sided_geometric(Bits(rng), self.rate)
+        return (self._place(found / self.plan.window),)
+
     def _release(self, values: Array) -> bool:
-        low, high, before = self.plan.low, self.plan.high, self.shown
-        shares = (values[values == values] - low) / (high - low)
-        steps = np.clip(np.rint((2 * shares - 1) * _STEPS), -_STEPS, _STEPS).astype(np.int64)
-        found = int(steps.sum()) + two_sided_geometric(Bits(self._rng), self.rate)
-        return self.memory.take(self._place(found / self.plan.window)) != before
+        before = self.shown
+        (release,) = self.drawn(int(self.steps(values).sum()), self._rng)
+        return self.memory.take(release) != before
 
 
 @saved("private mean")

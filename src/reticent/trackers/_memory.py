@@ -15,6 +15,7 @@ from reticent.saving import refuse_unless
 _SIZES = (1, 3, 5, 9, 17, 33, 65)  # releases that a forecast looks back over, beside all of them
 _KEPT = 0.9  # of the errors of forecasts from release to release: some ten count
 _WORTH = 0.7  # errors of one release by which a change must differ from what is published
+_FACTS = 6  # numbers of a memory's row before its forecasts
 _FAR = 3.0  # errors beyond which a release is taken for news, and published as it is
 
 
@@ -53,6 +54,29 @@ class Memory:
         refuse_unless(right, f"it holds {len(self.releases)} of {self.count} releases")
         weighed = self.weight >= (1.0 if self.count > 1 else 0.0) and bool((self.errors >= 0.0).all())
         refuse_unless(weighed, "its forecasts have errors that cannot be")
+
+    def row(self) -> Array:
+        """Return the memory as numbers, from which `of_row` makes it again; what is published is the first."""
+        releases = np.zeros(_SIZES[-1])
+        releases[: len(self.releases)] = self.releases
+        facts = [self.shown, self.weight, self.count, self.mean, self.stood, len(self.releases)]
+        return np.concatenate([facts, self.forecasts, self.errors, releases])
+
+    @classmethod
+    def of_row(cls, row: Array) -> Memory:
+        """Return the memory of a row of numbers.
+
+        >>> memory = Memory(0.0)
+        >>> shown = [memory.take(float(k % 7)) for k in range(100)]
+        >>> Memory.of_row(memory.row()).take(3.0) == memory.take(3.0)
+        True
+        """
+        found, facts, many = cls(0.0), row[:_FACTS].tolist(), len(_SIZES) + 1
+        found.shown, found.weight, found.mean = facts[0], facts[1], facts[3]
+        found.count, found.stood = int(facts[2]), int(facts[4])
+        found.forecasts, found.errors, releases = np.split(row[_FACTS:].copy(), [many, 2 * many])
+        found.releases = releases[: int(facts[5])].tolist()
+        return found
 
     def take(self, release: float) -> float:
         """Take in a release; return what to publish."""

@@ -15,6 +15,7 @@ from reticent.learners import make
 from reticent.losses import Pinball
 from reticent.planning import best_plan, plan_ftrl, plan_private
 from reticent.systems._persons import Owners
+from reticent.trackers._exact import Integers
 from reticent.trackers._memory import Memory
 from reticent.trackers._ranks import CELLS, Cells, drawn_cell, level_of
 from reticent.trackers._tracker import Tracker, named, public_interval
@@ -64,10 +65,15 @@ class RankWindows(Windows):
         return (self.total + self.shown * len(self._waiting)) / self.rounds if self.rounds else self.shown
 
     def _release(self, values: Array) -> bool:
-        counts, before = self.cells.counts(values), self.shown
+        before = self.shown
         self.total += before * self.plan.window
-        cell = drawn_cell(counts, level_of(self.level), self.budget, self._rng, self.plan.neighbors)
-        return self.memory.take(self.cells.middle(cell)) != before
+        (release,) = self.drawn(self.cells.counts(values), self._rng)
+        return self.memory.take(release) != before
+
+    def drawn(self, counts: Integers, rng: np.random.Generator) -> tuple[float]:
+        """Return what is released of a window with so many values in each cell."""
+        cell = drawn_cell(counts, level_of(self.level), self.budget, rng, self.plan.neighbors)
+        return (self.cells.middle(cell),)
 
 
 @saved("private quantile")

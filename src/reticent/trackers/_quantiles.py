@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
+
 from reticent._core._check import Array, real
 from reticent._core._random import Seed
 from reticent._core._tags import saved
 from reticent.saving import check_twin, refuse_unless
+from reticent.trackers._exact import Integers
 from reticent.trackers._memory import Memory
 from reticent.trackers._quantile import needed
 from reticent.trackers._ranks import CELLS, Cells, drawn_cell, level_of
@@ -47,15 +50,19 @@ class SeveralRankWindows(Windows):
         return tuple(sorted(memory.shown for memory in self.memories))
 
     def _release(self, values: Array) -> bool:
-        counts, before = self.cells.counts(values), self.shown
+        before = self.shown
+        for memory, number in zip(self.memories, self.drawn(self.cells.counts(values), self._rng), strict=True):
+            memory.take(number)
+        return self.shown != before
+
+    def drawn(self, counts: Integers, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return what is released of a window with so many values in each cell, in the order of the levels."""
         whole = sum(map(needed, self.levels))
-        drawn = [
-            drawn_cell(counts, level_of(level), self.budget * needed(level) / whole, self._rng, self.plan.neighbors)
+        found = [
+            drawn_cell(counts, level_of(level), self.budget * needed(level) / whole, rng, self.plan.neighbors)
             for level in self.levels
         ]
-        for memory, cell in zip(self.memories, sorted(drawn), strict=True):
-            memory.take(self.cells.middle(cell))
-        return self.shown != before
+        return tuple(map(self.cells.middle, sorted(found)))
 
 
 @saved("private quantiles")

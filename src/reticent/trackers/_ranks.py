@@ -36,11 +36,13 @@ class Cells:
 
     def counts(self, values: Array) -> Integers:
         """Return how many values lie in each cell; one that is missing lies in none."""
-        there = values[values == values]
-        # The place of a value depends on that value alone.
-        shares = (there - self.low) / (self.high - self.low)
-        found = np.clip((shares * self.count).astype(np.int64), 0, self.count - 1)
+        found = self.places(values[values == values])
         return np.bincount(found, minlength=self.count).astype(np.int64)
+
+    def places(self, values: Array) -> Integers:
+        """Return the cell of each value, none of which is missing: it depends on that value alone."""
+        shares = (values - self.low) / (self.high - self.low)
+        return np.clip((shares * self.count).astype(np.int64), 0, self.count - 1)
 
     def middle(self, cell: int) -> float:
         """Return the middle of a cell: a number that depends on that cell only."""

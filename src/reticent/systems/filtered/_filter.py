@@ -9,14 +9,14 @@ true of any stream, and nothing is certified of the decisions. The constants wer
 from __future__ import annotations
 
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.saving import refuse_unless
-from reticent.systems.filtered._release import EpochRelease
+from reticent.systems.filtered._release import EpochRelease, mixed
 from reticent.systems.gate._release import Integers
 
 CURVATURES = (16.0, 4.0, 1.0, 0.25, 0.0625)
@@ -73,7 +73,6 @@ class Filter:
         self.moves = np.zeros((size, size))  # of the state from one block to the next, but for new noise
         self.moves[0, 0] = 1.0
         self.moves[1:, 1:] = np.diag(decays) - weights
-        self.told = np.vstack([self.moves, np.concatenate([[0.0], weights])])  # and, last, the noise of the next block
         self.fresh = release.grid.sigma**2  # variance of new noise
         self.scatter = block * SCATTER * release.grid.clip**2 / dim
         self.steepness = block * self.curvatures
@@ -86,31 +85,47 @@ class Filter:
         self.mean, self.covariance = mean, covariance
         self.past = np.zeros((weights.size, dim))  # buffers of the increments, which undo the mixing of the gate
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state, from a file, that may have a matrix more: it says nothing that others do not."""
+        vars(self).update((name, part) for name, part in state.items() if name != "told")
+
     def _check_moved(self) -> None:
         variances = np.einsum("aaj->aj", self.covariance)
         refuse_unless(bool((variances >= 0.0).all()), "its filter has variances below 0")
 
     def update(self, released: Integers, u: Array) -> Array:
         """Take in a release, which a block at the decision `u` led to; return the mean of w."""
-        increment = released * self.step - self.noise_weights @ self.past
-        self.past = self.decays * self.past + increment
-        gains, spread = self._gains()
-        size, dim, count = self.mean.shape
-        told = (self.told @ self.mean.reshape(size, -1)).reshape(size + 1, dim, count)
-        error = told[size] + increment[:, None] - self.steepness * (u[:, None] - self.mean[0])
-        self.mean = told[:size]
-        self.mean += gains[:, None] * error
+        gains, spread = self.gains()
+        self.mean, self.evidence, self.past = self.moved(
+            gains, spread, self.mean, self.evidence, self.past, released, u
+        )
+        if weighs(self.seen):
+            self.evidence, self.weights = weighed(self.evidence)
+        self.seen += 1
+        return expected(self.weights, self.mean)
+
+    def moved(
+        self, gains: Array, spread: Array, mean: Array, evidence: Array, past: Array, released: Integers, u: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return mean, evidence and past after a release, of one learner or, on axes before theirs, of several.
+
+        Everything is done number by number, so that the bits of one learner do not depend on how many there are.
+        """
+        weights = self.noise_weights
+        increment = released * self.step - mixed(weights, past)
+        past = self.decays * past + increment[..., None, :]
+        noise = mixed(weights, mean[..., 1:, :, :].reshape(*mean.shape[:-3], weights.size, -1))
+        noise = noise.reshape(evidence.shape)  # what the model expects of the noise of the next block
+        error = noise + increment[..., None] - self.steepness * (u[..., None] - mean[..., 0, :, :])
+        new = gains[:, None] * error[..., None, :, :]
+        new[..., 0, :, :] += mean[..., 0, :, :]
+        new[..., 1:, :, :] += self.decays[:, :, None] * mean[..., 1:, :, :] - noise[..., None, :, :]
         error *= error
         error /= 2 * spread
-        self.evidence -= error
-        self.evidence -= 0.5 * np.log(spread)
-        if self.seen < _FIRST or self.seen % _EVERY == 0:
-            self._weigh()
-        self.seen += 1
-        found: Array = np.einsum("ij,ij->i", self.weights, self.mean[0])
-        return found
+        error += 0.5 * np.log(spread)
+        return new, evidence - error, past
 
-    def _gains(self) -> tuple[Array, Array]:
+    def gains(self) -> tuple[Array, Array]:
         """Return what of an error each hypothesis adds to its state, and the variance of the error; go on."""
         V, moves = self.covariance, self.moves
         read = np.einsum("abj,bj->aj", V, self.reads)
@@ -125,9 +140,22 @@ class Filter:
         self.covariance = V
         return gains, spread
 
-    def _weigh(self) -> None:
-        """Weigh hypotheses by their evidence, coordinate by coordinate."""
-        self.evidence -= self.evidence.max(axis=1, keepdims=True)
-        logs = (1 - SHARED) * self.evidence + SHARED * self.evidence.sum(axis=0)
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        self.weights = weights / weights.sum(axis=1, keepdims=True)
+
+def weighs(seen: int) -> bool:
+    """Say whether weights are computed anew after a block, before which so many of its epoch were seen."""
+    return seen < _FIRST or seen % _EVERY == 0
+
+
+def weighed(evidence: Array) -> tuple[Array, Array]:
+    """Return evidence, less its largest, and the weights of hypotheses by it, coordinate by coordinate."""
+    evidence = evidence - evidence.max(axis=-1, keepdims=True)
+    logs = (1 - SHARED) * evidence + SHARED * evidence.sum(axis=-2, keepdims=True)
+    weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return evidence, weights
+
+
+def expected(weights: Array, mean: Array) -> Array:
+    """Return the mean of w over the hypotheses."""
+    found: Array = (weights * mean[..., 0, :, :]).sum(axis=-1)
+    return found

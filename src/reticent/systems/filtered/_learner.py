@@ -18,7 +18,7 @@ from reticent.systems.gate import BlockWalk, GateLearner
 from reticent.systems.gate._normal import rounded_normals
 from reticent.systems.gate._release import Integers
 
-_AHEAD = 1024  # normal variables that are drawn together, about
+AHEAD = 1024  # normal variables that are drawn together, about
 
 
 @saved("filtered gate")
@@ -92,7 +92,7 @@ class FilteredWalk(BlockWalk):
         """Return the noise of a block, and forget it; it is drawn for several blocks of the epoch at once."""
         if not len(self.ahead):
             left = (self.epoch.end - self.over) // self.epoch.block + 1
-            count = min(left, max(1, _AHEAD // self.u.size))
+            count = min(left, max(1, AHEAD // self.u.size))
             drawn = rounded_normals(self.rng, count * self.u.size, self.release.shift)
             self.ahead = drawn.reshape(count, self.u.size)
         noise: Integers = self.ahead[0]

@@ -75,12 +75,28 @@ class EpochRelease:
     def released(self, total: Integers, buffers: Array, noise: Integers) -> Integers:
         """Return the sum of a block, mixed with those before it, with fresh noise; of each block once.
 
+        Further axes before the usual ones are those of learners that are released together.
+
         Commit it (to a walk, a disk) before it is used: a second one for the same block is a second release.
         """
-        mixed: Integers = np.rint(self.weights @ buffers).astype(np.int64)
-        return total + mixed + noise
+        before: Integers = np.rint(mixed(self.weights, buffers)).astype(np.int64)
+        return total + before + noise
 
     def filled(self, buffers: Array, total: Integers) -> Array:
         """Return the buffers with the sum of a block in them."""
-        found: Array = self.decays[:, None] * buffers + total
+        found: Array = self.decays[:, None] * buffers + total[..., None, :]
         return found
+
+
+def mixed(weights: Array, parts: Array) -> Array:
+    """Return the weighted sum over the last axis but one, in the order of the weights: other axes do not matter to it.
+
+    A product of matrices would add up in an order that depends on their shapes.
+
+    >>> mixed(np.array([2.0, 3.0]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    array([2., 3.])
+    """
+    total: Array = weights[0] * parts[..., 0, :]
+    for j in range(1, weights.size):
+        total += weights[j] * parts[..., j, :]
+    return total

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 WORD = 62
 """Random bits that a uniform variable starts with; more are drawn when a comparison asks for them."""
@@ -29,29 +31,86 @@ def rounded_normals(rng: np.random.Generator, count: int, shift: int, word: int 
     parts: list[Words] = []
     missing = count
     while missing > 0:
-        sizes = _accepted(rng, int(_SPARE * missing) + 16, shift, word)
+        sizes = _accepted(rng, _trials(missing), shift, word)
         parts.append(sizes[:missing])
         missing -= len(sizes)
     found = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     return np.where(rng.integers(0, 2, size=count) == 1, -found, found)
 
 
+class Generators(Protocol):
+    """Generators of several learners, one at a time: what `use` returned goes on from there once `keep` was called."""
+
+    def use(self, i: int) -> np.random.Generator:
+        """Return number i."""
+
+    def keep(self, i: int) -> None:
+        """Note where number i stands now."""
+
+
+def rounded_normals_each(rngs: Generators, many: int, count: int, shift: int) -> Words:
+    """Return what `rounded_normals` would for each of several generators, which are left as it would leave them.
+
+    Numbers are drawn one generator after the other, as they are there, and looked at together; a generator with a draw
+    out of the ordinary (digits that do not decide, too few trials accepted) is asked again, by itself.
+    """
+    trials = _trials(count)
+    raw, signs = np.empty((3, many, trials), dtype=np.int64), np.empty((many, count), dtype=np.int64)
+    if shift >= WORD:
+        return np.array([_alone(rngs, i, count, shift) for i in range(many)]).reshape(many, count)
+    for i in range(many):
+        rng = rngs.use(i)
+        raw[:, i] = rng.integers(0, 1 << WORD, size=3 * trials).reshape(3, trials)
+        signs[i] = rng.integers(0, 2, size=count)
+        rngs.keep(i)
+    bits, part, height = raw
+    whole = _zeros(bits, WORD)
+    taken, close, digits = _judged(whole, part, height, shift, WORD)
+    ranks = np.cumsum(taken, axis=1)
+    odd = (bits == 0).any(axis=1) | close.any(axis=1) | (ranks[:, -1] < count)
+    taken &= ranks <= count
+    taken[odd] = np.arange(trials) < count  # something, in the right number, to be replaced
+    found = _rounded(whole[taken], digits[taken], shift).reshape(many, count)
+    found = np.where(signs == 1, -found, found)
+    for i in np.flatnonzero(odd).tolist():
+        found[i] = _alone(rngs, i, count, shift)
+    return found
+
+
+def _alone(rngs: Generators, i: int, count: int, shift: int) -> Words:
+    found = rounded_normals(rngs.use(i), count, shift)
+    rngs.keep(i)
+    return found
+
+
+def _trials(missing: int) -> int:
+    return int(_SPARE * missing) + 16
+
+
 def _accepted(rng: np.random.Generator, trials: int, shift: int, word: int) -> Words:
     """Return the rounded sizes of the trials that are accepted."""
     whole = _runs(rng, trials, word)
     part, height = rng.integers(0, 1 << word, size=(2, trials))
+    taken, close, digits = _judged(whole, part, height, shift, word)
+    for i in np.flatnonzero(close) if word > shift else range(trials):
+        taken[i], digits[i] = _looked_at(rng, int(whole[i]), int(part[i]), int(height[i]), shift, word)
+    return _rounded(whole[taken], digits[taken], shift)
+
+
+def _judged(whole: Words, part: Words, height: Words, shift: int, word: int) -> tuple[Flags, Flags, Words]:
+    """Say which trials are accepted, where floating point cannot tell, and the digits of the fractions of places."""
     place = whole + np.ldexp(part.astype(np.float64), -word)
     with np.errstate(under="ignore"):
         limit = np.ldexp(0.8 * np.exp(-0.5 * place * place), whole)
     room = limit - np.ldexp(height.astype(np.float64), -word)
-    close = np.flatnonzero(np.abs(room) <= max(_CLOSE, 2.0 ** (4 - word)))
-    taken = room > 0
-    digits = part >> (word - shift - 1) if word > shift else part
-    for i in close if word > shift else range(trials):
-        taken[i], digits[i] = _looked_at(rng, int(whole[i]), int(part[i]), int(height[i]), shift, word)
+    close: Flags = np.abs(room) <= max(_CLOSE, 2.0 ** (4 - word))
+    return room > 0, close, part >> (word - shift - 1) if word > shift else part
+
+
+def _rounded(whole: Words, digits: Words, shift: int) -> Words:
     # 2^(shift + 1) times the place, rounded down. Grids have a shift of 55 at most; a place of 2^7, of no chance
     # (exp(-8192)), would not fit.
-    doubled: Words = (whole[taken] << (shift + 1)) + digits[taken]
+    doubled: Words = (whole << (shift + 1)) + digits
     return (doubled + 1) >> 1
 
 
@@ -61,9 +120,14 @@ def _runs(rng: np.random.Generator, count: int, word: int) -> Words:
     going = np.arange(count)
     while going.size:
         bits = rng.integers(0, 1 << word, size=going.size)
-        found[going] += np.where(bits == 0, word, np.bitwise_count((bits & -bits) - 1))
+        found[going] += _zeros(bits, word)
         going = going[bits == 0]
     return found
+
+
+def _zeros(bits: Words, word: int) -> Words:
+    """Return how many of the last bits are 0, `word` if all are."""
+    return np.where(bits == 0, word, np.bitwise_count((bits & -bits) - 1)).astype(np.int64)
 
 
 def _looked_at(rng: np.random.Generator, whole: int, part: int, height: int, shift: int, word: int) -> tuple[bool, int]:

@@ -105,6 +105,11 @@ class BlockRelease:
         total: Array = np.ones(len(slopes)) @ self._whole(vectors, slopes)
         return total.astype(np.int64)
 
+    def summed_apart(self, vectors: Array, slopes: Array, starts: Integers) -> Integers:
+        """Return such sums of several blocks that stand one after the other, each from its start on."""
+        totals: Array = np.add.reduceat(self._whole(vectors, slopes), starts, axis=0)
+        return totals.astype(np.int64)
+
     def whole(self, vectors: Array, slopes: Array) -> Integers:
         """Return the rows slopes[i] * vectors[i] as `rounded` has them: not longer than `clip`, in integers."""
         if not len(slopes):

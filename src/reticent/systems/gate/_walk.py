@@ -137,11 +137,7 @@ class BlockWalk(ABC):
             _, slope = self.loss.look(self.domain, self.domain.from_chart(self.u), rows.items[0], np.inf)
             return self.domain.pull(rows.scales[0] * slope[None])[0], np.ones(1)
         assert isinstance(rows, Rows)
-        if isinstance(self.loss, Linear):
-            return rows.vectors, np.ones(len(rows))
-        assert isinstance(self.loss, GeneralisedLinear)
-        # Row by row: the sums of a matrix product depend on how many rows there are.
-        return rows.vectors, self.loss.dphi(np.einsum("ij,j->i", rows.vectors, self.u) + rows.offsets)
+        return rows.vectors, slopes(self.loss, rows, self.u)
 
     def _go(self, aim: Array, changes: Changes) -> None:
         """Put the point of the domain nearest to `aim` in play."""
@@ -151,6 +147,16 @@ class BlockWalk(ABC):
         # As the caller sees them: points of the chart that differ may be one decision.
         if not np.array_equal(before, self.domain._from_chart(self.u)):
             changes.add(self.done, self.u)
+
+
+def slopes(loss: Loss, rows: Rows, u: Array) -> Array:
+    """Return the slope of each row at the point `u` of the chart, or at the one of `u` that is its own."""
+    if isinstance(loss, Linear):
+        return np.ones(len(rows))
+    assert isinstance(loss, GeneralisedLinear)
+    # Row by row: the sums of a matrix product depend on how many rows there are.
+    margins = np.einsum("ij,ij->i", rows.vectors, np.broadcast_to(u, rows.vectors.shape))
+    return loss.dphi(margins + rows.offsets)
 
 
 class GateLearner(SystemLearner):
