@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from reticent.cli import _audit, _compare, _demo, _journal, _ledger, _plan, _report, _run, _streams, _tables
+from reticent.cli import _audit, _compare, _demo, _journal, _ledger, _plan, _report, _run, _serve, _streams, _tables
 
 app = typer.Typer(
     name="reticent",
@@ -44,6 +44,7 @@ app.command("run", rich_help_panel=USE, epilog=_run.EXAMPLES)(_run.run)
 app.command("streams", rich_help_panel=USE, epilog=_streams.EXAMPLES)(_streams.streams)
 app.add_typer(_journal.app, name="journal", rich_help_panel=USE)
 app.add_typer(_ledger.app, name="ledger", rich_help_panel=USE)
+app.command("serve", rich_help_panel=USE, epilog=_serve.EXAMPLES)(_serve.serve)
 app.command("demo", rich_help_panel=USE, epilog=_demo.EXAMPLES)(_demo.demo)
 app.command("compare", rich_help_panel=STUDY, epilog=_compare.EXAMPLES)(_compare.compare)
 app.command("tables", rich_help_panel=STUDY, epilog=_tables.EXAMPLES)(_tables.tables)
