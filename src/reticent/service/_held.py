@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete
 
 from reticent._core._check import Array
 from reticent.fleet import Fleet, Stale
@@ -33,6 +33,7 @@ _TOGETHER = 1000  # requests in one commit at most
 _ROWS = 200_000  # rounds in one commit, beyond which it takes no more requests
 _IN = 500  # values that one question asks for
 _SWEEP = 256  # commits from one look for old receipts to the next
+_COLUMNS = ("resource", "name", "print", "receipt", "made")
 AGAIN = {"Retry-After": "1"}
 
 
@@ -230,11 +231,13 @@ class Held:
         names = [write.name for write in group]
         with self._shelf.reading() as connection:
             for start in range(0, len(names), _IN):
-                asked = select(REQUESTS.c.name, REQUESTS.c.print, REQUESTS.c.receipt).where(
-                    REQUESTS.c.resource == self.resource.id, REQUESTS.c.name.in_(names[start : start + _IN])
-                )
-                for name, mark, receipt in connection.execute(asked):
-                    found[str(name)] = bytes(mark), str(receipt).encode()
+                part = names[start : start + _IN]
+                mark = _mark(connection)
+                asked = f"SELECT name, print, receipt FROM {REQUESTS.name} WHERE resource = {mark} AND name IN "
+                marks = ", ".join([mark] * len(part))
+                given = (self.resource.id, *part)
+                for name, printed, receipt in connection.exec_driver_sql(f"{asked}({marks})", given):
+                    found[str(name)] = bytes(printed), str(receipt).encode()
         return found
 
     def _take(self, group: list[Write]) -> tuple[dict[str, Outcome | Exception], Taken]:
@@ -276,9 +279,10 @@ class Held:
                 named = [self.resource.id] * bool(changed) if self.resource.kind == LEARNER else changed
                 receipt = msgspec.json.encode(answers.Receipt(write.rounds, named))
                 receipts[write.name] = receipt
-                of = {"resource": self.resource.id, "name": write.name, "print": write.print}
-                rows.append({**of, "receipt": receipt.decode(), "made": now})
-            connection.execute(insert(REQUESTS), rows)
+                rows.append((self.resource.id, write.name, write.print, receipt.decode(), now))
+            # Plain values, past what SQLAlchemy does to each of them.
+            marks = ", ".join([_mark(connection)] * len(_COLUMNS))
+            connection.exec_driver_sql(f"INSERT INTO {REQUESTS.name} ({', '.join(_COLUMNS)}) VALUES ({marks})", rows)
             if self._commits % _SWEEP == 0:
                 connection.execute(
                     delete(REQUESTS).where(
@@ -300,6 +304,11 @@ class Held:
         """Return how many rounds each key had before."""
         names = [ALONE] if self.resource.kind == LEARNER else list(dict.fromkeys(keys))
         return dict(zip(names, self._fleet.rounds(names).tolist(), strict=True))
+
+
+def _mark(connection: Connection) -> str:
+    """Return what stands for a value in a statement of the driver."""
+    return "?" if connection.dialect.name == "sqlite" else "%s"
 
 
 def _refusal(error: Exception) -> Problem:
