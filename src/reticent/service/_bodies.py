@@ -30,15 +30,22 @@ Cells = list[float | list[float] | None]
 T = TypeVar("T")
 
 
-class NewLearner(Struct, forbid_unknown_fields=True):
-    """A learner to be made."""
-
+class _New(Struct, forbid_unknown_fields=True):
     spec: Annotated[dict[str, Plain], Meta(description="What rt.fleet.Spec.from_json takes.")]
     id: Id | None = None
     name: Name | None = None
     population: (
         Annotated[str, Meta(max_length=200, description="Whom the ledger charges, before anything else.")] | None
     ) = None
+    seed: (
+        Annotated[int, Meta(ge=0, le=(1 << 63) - 1, description="For tests; refused unless the server allows seeds.")]
+        | None
+    ) = None
+
+
+class NewLearner(_New, forbid_unknown_fields=True):
+    """A learner to be made."""
+
     feedback_lag: (
         Annotated[
             int,
@@ -46,27 +53,13 @@ class NewLearner(Struct, forbid_unknown_fields=True):
         ]
         | None
     ) = None
-    seed: (
-        Annotated[int, Meta(ge=0, le=(1 << 63) - 1, description="For tests; refused unless the server allows seeds.")]
-        | None
-    ) = None
 
 
-class NewFleet(Struct, forbid_unknown_fields=True):
+class NewFleet(_New, forbid_unknown_fields=True):
     """A fleet to be made: one learner for each key that appears."""
 
-    spec: Annotated[dict[str, Plain], Meta(description="What rt.fleet.Spec.from_json takes.")]
-    id: Id | None = None
-    name: Name | None = None
-    population: (
-        Annotated[str, Meta(max_length=200, description="Whom the ledger charges, before anything else.")] | None
-    ) = None
     max_keys: (
         Annotated[int, Meta(ge=1, le=1 << 31, description="Under so many keys one person appears at most.")] | None
-    ) = None
-    seed: (
-        Annotated[int, Meta(ge=0, le=(1 << 63) - 1, description="For tests; refused unless the server allows seeds.")]
-        | None
     ) = None
 
 
