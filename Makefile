@@ -9,9 +9,9 @@ ALL := $(VENV)/.installed
 WORKERS ?= 2
 
 # Each process does its own small sums: threads of a linear algebra library would only wait for one another.
-unit check-slow: export OPENBLAS_NUM_THREADS = 1
+unit check-slow check-torch: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: setup demo serve test lint types unit check-slow bench audit docs wheel clean
+.PHONY: setup demo serve test lint types unit check-slow check-torch bench audit docs wheel clean
 
 setup: $(ALL)
 
@@ -57,6 +57,14 @@ unit: setup
 check-slow: setup
 	$(BIN)/pip install --quiet --editable '.[fuzz]'
 	$(BIN)/pytest -m slow -n $(WORKERS) --dist worksteal --timeout 5400
+
+# PyTorch is large: what needs it is tested here only. PyTorch's own index has builds for the CPU alone, which are much
+# smaller; to take them, give its address as TORCH_INDEX.
+TORCH_INDEX ?=
+check-torch: setup
+	$(BIN)/pip install --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --editable '.[torch]'
+	$(BIN)/python -c 'import torch; print("PyTorch", torch.__version__)'
+	$(BIN)/pytest tests/losses/test_from_functions.py tests/losses/test_stacked.py tests/losses/test_probe.py src/reticent/losses/_from_torch.py
 
 bench: setup
 	$(BIN)/pip install --quiet --editable '.[bench]'

@@ -79,6 +79,18 @@ def test_commands_run(page, elsewhere, capfd, monkeypatch):
                 assert line in [" ".join(one.split()) for one in told.splitlines()], f"{name(page)} shows {line!r}"
 
 
+def test_commands_of_the_readme_run(elsewhere, capfd, monkeypatch):
+    """Those in its indented blocks, in their order, on the files that `reticent example` writes."""
+    page = ROOT / "README.md"
+    lines = [shlex.split(line, comments=True) for line in re.findall(r"^    (reticent .*)$", page.read_text(), re.M)]
+    assert lines
+    for name_of in ("people.csv", "times.csv"):
+        if ["reticent", "example", name_of] not in lines:
+            run(["reticent", "example", name_of], 0, page, capfd, monkeypatch)
+    for words in lines:
+        run(words, 0, page, capfd, monkeypatch)
+
+
 def run(words, expected, page, capfd, monkeypatch):
     """Run `reticent ...`, with `< file` and `> file` as a shell would; other programs must not be shown."""
     assert words[0] == "reticent", f"{name(page)}: {shlex.join(words)} is not a command of reticent"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from patient import patience
 
 import reticent as rt
 from reticent.cli import _audit, _compare, main
@@ -220,7 +221,8 @@ def test_a_signal_ends_a_parallel_comparison_with_exit_code_130(tmp_path):
         text=True,
         start_new_session=True,
     )
-    assert running.stderr.readline() == "one is done\n"
+    with patience(running.pid):
+        assert running.stderr.readline() == "one is done\n"
     os.killpg(running.pid, signal.SIGINT)
     try:
         _, err = running.communicate(timeout=60)

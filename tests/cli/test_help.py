@@ -35,8 +35,11 @@ def shortened(name, words):
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "people.csv").write_text("age,income,sick\n" + "30,50000,0\n70,20000,1\n" * 20)
-    (tmp_path / "times.csv").write_text("seconds\n" + "0.5\n3\n" * 20)
+    for name in ("people.csv", "times.csv"):
+        assert main(["example", name, "--rows", "60"]) == 0
+    columns = ["--features", "age,income", "--bounds", "age=0:120,income=0:2e5", "--intercept", "--target", "sick"]
+    columns += ["--labels", "no,yes", "--loss", "logistic", "--epsilon", "1"]
+    assert main(["run", "people.csv", *columns, "--out", "decisions.csv", "--scorer", "scorer.json"]) == 0
     return tmp_path
 
 
@@ -49,6 +52,9 @@ def test_every_command_has_examples():
 )
 def test_an_example_runs(name, line, files, monkeypatch, capsys):
     words, _, stdin = line.partition(" < ")
+    if name == "example":
+        (files / words.split()[2]).unlink()
+    capsys.readouterr()
     if stdin:
         with (files / stdin).open() as source:
             monkeypatch.setattr(sys, "stdin", source)
@@ -57,7 +63,7 @@ def test_an_example_runs(name, line, files, monkeypatch, capsys):
         code = main(shortened(name, shlex.split(words)[1:]))
     shown = capsys.readouterr()
     assert code == 0, shown.err
-    assert shown.out
+    assert shown.out or name == "example"
 
 
 def test_the_examples_of_journal_run(files, capsys):

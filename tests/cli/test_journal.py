@@ -150,3 +150,15 @@ def test_a_journal_of_the_callers_loss(tmp_path, capsys):
 def test_without_a_command_it_shows_its_help(capsys):
     assert main(["journal"]) == 0
     assert "Read a journal" in capsys.readouterr().out
+
+
+def test_a_journal_with_a_key_is_read_with_a_key_file(tmp_path, capsys):
+    plan, path, key = rt.planning.plan_budgeted(rt.Ball(2), 100, 1.0, 5), tmp_path / "run.journal", b"k" * 32
+    with rt.Journal(path, key=key) as journal:
+        journal.start(plan, rt.Linear(), seed=1).observe_many(np.full((10, 2), 0.1))
+    (tmp_path / "key").write_bytes(key)
+    for command in ("show", "verify", "export"):
+        assert main(["journal", command, str(path)]) == 2
+        assert "was started with a key, and none was given" in capsys.readouterr().err
+        assert main(["journal", command, str(path), "--key-file", str(tmp_path / "key")]) == 0
+        assert "10" in capsys.readouterr().out or command == "export"

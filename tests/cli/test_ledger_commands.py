@@ -46,7 +46,7 @@ def test_mistakes_are_one_sentence(here, capsys):
         "ledger verify l.db --head 00": "is gone",
         "run phishing --epsilon 1 --ledger l.db": "go together",
         "run phishing --epsilon 1 --ledger l.db --population people --seed 1": "leave --seed out",
-        "run phishing --ledger l.db --population people --horizon 10": "makes no privacy claim",
+        "run phishing --ledger l.db --population people --horizon 1250": "makes no privacy claim",
     }
     for words, told in wrong.items():
         capsys.readouterr()
@@ -68,3 +68,18 @@ def test_a_run_is_entered_before_its_first_round_and_refused_when_nothing_is_lef
     assert main([*words.split(), "--epsilon", "1", "--out", "two.csv"]) == 2
     assert "refuses" in capsys.readouterr().err
     assert not (here / "two.csv").exists()
+
+
+def test_every_cost_of_an_entry_is_shown(here, capsys):
+    main(["ledger", "init", "l.db", "people", "--epsilon", "3"])
+    for cost in (
+        ["--mu", "0.1"],
+        ["--rho", "0.001", "--note", "[red]x[/red]"],
+        ["--epsilon", "0.1", "--delta", "1e-9"],
+    ):
+        assert main(["ledger", "spend", "l.db", "people", *cost]) == 0
+    capsys.readouterr()
+    assert main(["ledger", "show", "l.db", "people"]) == 0
+    out = capsys.readouterr().out
+    for word in ("mu", "rho", "epsilon", "delta", "share", "0.001", "[red]x[/red]"):
+        assert word in out

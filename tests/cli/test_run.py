@@ -40,6 +40,13 @@ def run(capsys, *words):
     return code, done.out, done.err
 
 
+def piped(capsys, monkeypatch, path, *words):
+    """Return the same of a run that reads the file from standard input, where nothing can be checked first."""
+    with open(path) as given, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", given)
+        return run(capsys, "-", *words)
+
+
 def rows_of(text):
     return list(csv.reader(io.StringIO(text)))
 
@@ -138,44 +145,68 @@ def test_other_systems_and_features(capsys, data):
     assert rows_of(out)[0] == ["round", "x", "intercept"]
 
 
-def test_labels_by_text_and_steep_rounds(capsys, tmp_path):
+def test_labels_by_text_and_steep_rounds(capsys, tmp_path, monkeypatch):
     path = tmp_path / "mail.csv"
     path.write_text("x,kind\n" + "0.5,spam\n3,ham\n" * 50)
-    words = [path, "--features", "x", "--target", "kind", "--positive", "spam", "--loss", "hinge", "--lipschitz", 1]
-    words += ["--max-switches", 10]
+    goal = ["--features", "x", "--target", "kind", "--loss", "hinge", "--lipschitz", 1, "--max-switches", 10]
+    words = [path, "--positive", "spam", *goal]
     code, out, err = run(capsys, *words, "--json", "--quiet")
     assert code == 0
     assert json.loads(out.splitlines()[-1])["summary"]["not_private"]["steep_rounds"] == 50
     code, out, err = run(capsys, *words, "--on-steep", "raise")
-    assert code == 2
+    assert (code, out) == (2, "")
     assert "line 3: the round has Lipschitz constant 3, above the limit 1" in err
-    assert "rounds              1 of" in err
+    assert "50 rows like this, and nothing was run or spent" in err
+    code, out, err = piped(capsys, monkeypatch, path, *goal, "--labels", "ham,spam", "--on-steep", "raise")
+    assert code == 2
+    assert "standard input, line 3: the round has Lipschitz constant 3, above the limit 1" in err
+    assert "rounds              1, without an end" in err
     code, out, err = run(capsys, *words, "--on-steep", "raise", "--bad-rows", "skip")
     assert code == 0
     assert "50 left out" in err
 
 
-def test_a_bad_row_stops_with_its_line_and_nothing_is_lost(capsys, data, tmp_path):
+def test_a_bad_row_is_found_before_the_first_round(capsys, data, monkeypatch):
+    from reticent.cli import _run
+
     lines = data.read_text().splitlines(keepends=True)
-    whole = rows_of(run(capsys, data, *GOAL, "--horizon", "400")[1])
     lines[301] = "1,oops\n"
     data.write_text("".join(lines))
-    code, out, err = run(capsys, data, *GOAL, "--horizon", "400")
-    assert code == 2
-    assert f"error: {data}, line 302: column 'y' has 'oops' where a number is expected" in err
-    assert "rounds              300 of a horizon of 400" in err
-    assert rows_of(out) == [row for row in whole if row[0] == "round" or int(row[0]) <= 301]
+    with monkeypatch.context() as patch:
+        patch.setattr(_run, "_plan", lambda *_: pytest.fail("it was planned"))
+        code, out, err = run(capsys, data, *GOAL, "--horizon", "400")
+    assert (code, out) == (2, "")
+    assert f"error: {data}, line 302: column 'y' has 'oops' where a number is expected; it is the only row" in err
+    assert "nothing was run or spent; leave it out with --bad-rows skip; or correct the file" in err
     code, out, err = run(capsys, data, *GOAL, "--bad-rows", "skip")
     assert code == 0
     assert "bad rows skipped    1 (not private" in err
     assert "rounds              399 of a horizon of 400" in err
 
 
+def test_a_bad_row_of_a_pipe_stops_with_its_line_and_nothing_is_lost(capsys, data, monkeypatch):
+    whole = rows_of(run(capsys, data, *GOAL, "--horizon", "400")[1])
+    lines = data.read_text().splitlines(keepends=True)
+    lines[301] = "1,oops\n"
+    data.write_text("".join(lines))
+    code, out, err = piped(capsys, monkeypatch, data, *GOAL, "--horizon", "400")
+    assert code == 2
+    assert "standard input cannot be checked first" in err
+    assert "error: standard input, line 302: column 'y' has 'oops' where a number is expected" in err
+    assert "rounds              300 of a horizon of 400" in err
+    assert rows_of(out) == [row for row in whole if row[0] == "round" or int(row[0]) <= 301]
+
+
 @pytest.mark.parametrize("goal", [["--epsilon", "1"], ["--max-switches", "20"], []])
-def test_a_horizon_shorter_than_the_stream(capsys, data, goal, tmp_path):
+def test_a_horizon_shorter_than_the_stream(capsys, data, goal, tmp_path, monkeypatch):
     out = tmp_path / "out.csv"
     words = ["--target", "y", "--bounds", "y=0:10", "--loss", "pinball:0.9", "--horizon", "300", "--out", out]
     code, _, err = run(capsys, data, *words, *goal)
+    assert code == 2
+    assert "has 400 rounds, more than the horizon of 300" in err
+    assert "nothing was run or spent; give --horizon 400" in err
+    assert not out.exists()
+    code, _, err = piped(capsys, monkeypatch, data, *words, *goal)
     assert code == 2
     assert "line 302: more rounds than the horizon of 300" in err
     assert "rounds              300 of a horizon of 300" in err

@@ -4,7 +4,8 @@ import random
 import numpy as np
 import pytest
 
-from reticent.estimators._features import Declared, Hashed, Range, feature_map
+from reticent.estimators._encoding import Range
+from reticent.estimators._features import Declared, Hashed, feature_map
 
 NAMES = [f"f{i}" for i in range(40)]
 
@@ -144,4 +145,4 @@ def test_bounds_come_as_lists_and_arrays_too():
     for bounds in ([[0, 1], [0, 4]], np.array([[0, 1], [0, 4]]), (np.array([0, 1]), (0.0, 4.0))):
         assert (Declared(("a", "b"), bounds).row({"a": 0.2, "b": 3}) == expected).all()
     for bounds in ([0, 4], np.array([0.0, 4.0]), (np.float64(0), np.array(4.0))):
-        assert Hashed(4, bounds).range.high == Declared(("a",), bounds).ranges[0].high == 4.0
+        assert Hashed(4, bounds).range.high == Declared(("a",), bounds).encodings[0].range.high == 4.0

@@ -1,15 +1,16 @@
 """What tests of journals share: a run with many changes, and children that work on it until they are killed."""
 
+import json
 import os
 import signal
 from functools import cache
 
 import numpy as np
+from patient import patience
 
 import reticent as rt
 
 ROUNDS = 120
-ALIVE = 90  # seconds that a child lives at most: no test waits for one that is stuck
 PLANS = {
     "linear": (lambda: rt.plan_lazy(rt.Ball(2), ROUNDS, 1.0, max_switches=40), rt.Linear()),
     "logistic": (lambda: rt.plan_private(rt.Ball(2), ROUNDS, 1.0, 3.0, 1e-5), rt.Logistic()),
@@ -103,9 +104,6 @@ def in_child(job):
     child = os.fork()
     if child == 0:
         code = 1
-        # A fork of a process with threads may find a lock held for ever: then it ends by this, and the test fails.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(ALIVE)
         try:
             os.close(reads)
 
@@ -123,17 +121,34 @@ def in_child(job):
 
 def heard(child, reads):
     """Wait for the end of a child; return what it told, and the signal or code that it ended with."""
-    try:
-        with open(reads) as pipe:
-            lines = [line.split() for line in pipe.read().split("\n")[:-1]]
-    except BaseException:
-        # The time of the test is over: a child that hangs (a fork of a process with threads may) must not outlive it.
-        os.kill(child, signal.SIGKILL)
-        raise
-    finally:
+    # A fork of a process with threads may find a lock held for ever.
+    with patience(child), open(reads) as pipe:
+        lines = [line.split() for line in pipe.read().split("\n")[:-1]]
         _, status = os.waitpid(child, 0)
-    assert not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM), f"stuck for {ALIVE} seconds"
     return [(int(a), int(b), bytes.fromhex(c)) for a, b, c in lines], status
+
+
+def in_child_words(job):
+    """Run `job()` in a fork of this process, which tells the texts that it returns."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reads)
+            os.write(writes, json.dumps(job()).encode())
+        finally:
+            os._exit(0)
+    os.close(writes)
+    return child, reads
+
+
+def heard_words(told):
+    """Return the texts that such a child told."""
+    child, reads = told
+    with patience(child), open(reads) as pipe:
+        words = pipe.read()
+        os.waitpid(child, 0)
+    return json.loads(words)
 
 
 def check_told(this, told):

@@ -13,6 +13,7 @@ import threading
 import numpy as np
 import pytest
 from journals import ROUNDS, heard, in_child, run
+from patient import patience
 
 import reticent as rt
 from reticent.journal import Reader, _blocks
@@ -57,8 +58,9 @@ def test_the_end_of_a_forked_worker_takes_nothing_of_a_later_life(this, path):
         f"if not worker:\n    signal.alarm(90); os.close({end}); os.read({ends}, 1); sys.exit(0)\n"
         "journal.close()\nprint(worker, flush=True); os._exit(0)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, pass_fds=(ends, end)) as first:
-        assert first.stdout.readline()
+    pipes = {"stdout": subprocess.PIPE, "pass_fds": (ends, end)}
+    with subprocess.Popen([sys.executable, "-c", script], **pipes) as first, patience(first.pid):
+        worker = int(first.stdout.readline())
 
         def job(tell):
             journal = rt.Journal(path)
@@ -71,7 +73,8 @@ def test_the_end_of_a_forked_worker_takes_nothing_of_a_later_life(this, path):
         assert told[-1][0] == 60
         os.close(ends)
         os.close(end)
-        first.stdout.read()  # ends when the worker does
+        with patience(worker):
+            first.stdout.read()  # ends when the worker does
     assert this.finish(path) == 60
 
 
@@ -274,7 +277,7 @@ def test_the_holder_is_named_before_it_writes_anything(this, path):
         f"journal = rt.Journal({str(path)!r})\nprint('up', flush=True)\ninput()"
     )
     given = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", script], **given) as holder:
+    with subprocess.Popen([sys.executable, "-c", script], **given) as holder, patience(holder.pid):
         assert holder.stdout.readline() == "up\n"
         with pytest.raises(BlockingIOError, match=f"is open already in process {holder.pid},"):
             rt.Journal(path)

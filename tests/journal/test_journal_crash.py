@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from journals import ROUNDS, check_told, heard, in_child, killed, run, work
+from patient import patience
 
 from reticent.journal._lock import Lock
 from reticent.journal._store import Store
@@ -167,7 +168,8 @@ def test_the_lock_dies_with_its_process_though_a_fork_of_it_lives(tmp_path):
         os.kill(os.getpid(), signal.SIGKILL)
 
     child, reads = in_child(job)
-    os.waitpid(child, 0)
+    with patience(child):
+        os.waitpid(child, 0)
     grandchild = int((tmp_path / "grandchild").read_text())
     try:
         assert this.finish(path) == 1

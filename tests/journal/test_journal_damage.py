@@ -146,9 +146,9 @@ def test_other_files_and_newer_ones_are_refused(whole, tmp_path):
     assert other.read_bytes() == before
     newer = copy_of(whole, "closed", tmp_path / "copy")
     database = sqlite3.connect(newer)
-    database.execute("PRAGMA user_version = 2")
+    database.execute("PRAGMA user_version = 3")
     database.close()
-    with pytest.raises(ValueError, match=r"version 2 of the format of journals.*update reticent"):
+    with pytest.raises(ValueError, match=r"version 3 of the format of journals.*update reticent"):
         rt.Journal(newer)
     with pytest.raises(ValueError, match="folder that is there"):
         rt.Journal(tmp_path / "no" / "folder")

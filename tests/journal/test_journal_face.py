@@ -395,3 +395,20 @@ def test_an_interrupt_ends_it_and_the_file_goes_on(this, path, monkeypatch):
         with pytest.raises(RuntimeError, match="cannot go on"):
             learner.observe(*this.row(10))
     assert this.finish(path) == 10
+
+
+def test_a_reader_tells_what_observe_many_told(tmp_path):
+    """Decisions, losses and the rounds themselves, record by record: whoever resumes can tell a run as a whole."""
+    path, rng = tmp_path / "run.journal", np.random.default_rng(0)
+    plan = rt.plan_lazy(rt.Ball(dim=2), horizon=400, lipschitz=1.0, max_switches=60)
+    blocks = [rng.uniform(-0.7, 0.7, size=(count, 2)) for count in (1, 150, 200)]
+    with rt.Journal(path) as journal:
+        learner = journal.start(plan, rt.Linear(), seed=1, on_steep="clip")
+        told = rt.Trace.join([learner.observe_many(block) for block in blocks])
+    with Reader(path) as reader:
+        found = rt.Trace.join(reader.traces(rt.Linear(), "clip"))
+    for name in ("starts", "points", "final"):
+        assert np.array_equal(getattr(found, name), getattr(told, name))
+    np.testing.assert_allclose(found.losses, told.losses, rtol=0, atol=1e-12)
+    assert np.array_equal(np.concatenate([block[0] for block in found.data]), np.concatenate(blocks))
+    assert told.switches > 5

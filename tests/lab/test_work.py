@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from patient import patience
 
 from reticent.lab import _kept, _work
 from reticent.lab._work import run_all
@@ -197,8 +198,9 @@ def test_control_c_keeps_what_is_finished_and_ends_at_once(tmp_path):
         text=True,
         start_new_session=True,
     )
-    for _ in range(3):
-        process.stdout.readline()
+    with patience(process.pid):
+        for _ in range(3):
+            process.stdout.readline()
     begin = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
     process.communicate(timeout=30)

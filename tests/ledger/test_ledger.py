@@ -5,6 +5,7 @@ import math
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,14 @@ def test_pure_entries_add_up_to_epsilon_exactly(ledger):
     assert ledger.standing("people").left_epsilon == 0
     assert not ledger.allows("people", Cost(epsilon=1e-6))
     assert ledger.total("people").epsilon <= 1.0
+
+
+def test_pure_entries_leave_what_is_left_of_epsilon(ledger):
+    """The filter alone would say that nothing is left after a tenth of epsilon."""
+    ledger.spend("people", Cost(epsilon=0.3))
+    standing = ledger.standing("people")
+    assert standing.left == pytest.approx(0.7)
+    assert standing.left_epsilon == pytest.approx(0.7)
 
 
 def test_a_first_entry_may_take_all(ledger):
@@ -260,6 +269,16 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch):
 
 
 # Many writers, and crashes.
+
+
+def at_once(work, count):
+    """Run `work` in so many threads, and wait for all of them."""
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def killed(url, kills, seed, room):

@@ -9,9 +9,10 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from dp_accounting import GaussianDpEvent, LaplaceDpEvent, SelfComposedDpEvent
 from dp_accounting import dp_event as events
+from test_ledger import at_once
 
 import reticent as rt
-from reticent.ledger import _ledger, check_chain
+from reticent.ledger import _ledger, _store, check_chain
 from reticent.ledger._chain import FIRST, next_record
 from reticent.ledger._population import edge_of
 from reticent.privacy import Cost
@@ -55,12 +56,7 @@ def test_many_threads_make_one_ledger_and_spend_its_budget_once(path):
         for _ in range(4):
             admitted.extend(attempt(lambda: book.spend("people", Cost(epsilon=1.0))))
 
-    threads = [threading.Thread(target=spend, daemon=True) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
-    assert not any(thread.is_alive() for thread in threads)
+    at_once(spend, 8)
     assert len(admitted) == len(set(admitted)) == 12
     assert len(refused) == 7 + 20
     assert all("already" in told or "refuses" in told for told in refused)
@@ -301,6 +297,22 @@ def test_an_old_copy_that_is_put_back_is_found(ledger, path, tmp_path):
     assert fresh.verify()[0] == 1
     with pytest.raises(ValueError, match="is gone"):
         fresh.verify(entry.digest)
+
+
+def test_an_entry_that_is_made_while_one_looks_is_no_alarm(ledger, monkeypatch):
+    """The look began before it, and does not show it: that is not an older copy."""
+    look, made = _store.Reader.head, []
+
+    def head(reader):
+        found = look(reader)
+        if not made:
+            made.append(True)
+            ledger.spend("people", Cost(epsilon=0.1))
+        return found
+
+    monkeypatch.setattr(_store.Reader, "head", head)
+    assert ledger.standing("people").entries == 0
+    assert ledger.standing("people").entries == 1
 
 
 def test_an_end_that_was_cut_off_admits_nothing_more(ledger, path):

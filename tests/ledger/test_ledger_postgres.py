@@ -1,10 +1,8 @@
 """The same ledger in PostgreSQL, started here from what the machine has; skipped where there is none."""
 
-import threading
-
 import pytest
 from postgres import running
-from test_ledger import killed
+from test_ledger import at_once, killed
 
 import reticent as rt
 from reticent.privacy import Cost
@@ -49,12 +47,7 @@ def test_many_threads_spend_a_budget_once(server):
             except ValueError as error:
                 refused.append(str(error))
 
-    threads = [threading.Thread(target=spend, daemon=True) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
-    assert not any(thread.is_alive() for thread in threads)
+    at_once(spend, 6)
     assert (len(admitted), len(refused)) == (9, 9)
     assert all("refuses" in told for told in refused)
     rt.Ledger(server).verify()

@@ -1,35 +1,19 @@
 """States that were put together by something else than `save` are refused, soon and in one sentence."""
 
-import json
 import os
 import stat
 
 import numpy as np
 import pytest
+from mutants import put, taken
 from test_saving import away, forged, fresh, from_there
 
 import reticent as rt
 from reticent.learners import Learner
-from reticent.saving._format import MARK, VERSION, body_of, maker, sealed
+from reticent.saving._format import body_of, maker
 from reticent.systems._saved import pack_learner, unpack_learner
 
 REFUSED = "cannot be read by reticent"
-
-
-def taken(data):
-    """Return structure and arrays of the bytes of a file."""
-    body = data[len(MARK) + 8 : -32]
-    size = int.from_bytes(body[:8], "little")
-    start = 8 + size + -(8 + size) % 16
-    return json.loads(body[8 : 8 + size]), bytearray(body[start:])
-
-
-def put(structure, arrays=b"", version=VERSION):
-    text = json.dumps(structure).encode()
-    pad = bytes(-(8 + len(text)) % 16)
-    return b"".join(
-        sealed([MARK, version.to_bytes(8, "little"), len(text).to_bytes(8, "little"), text, pad, bytes(arrays)])
-    )
 
 
 class Forgery:

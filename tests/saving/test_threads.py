@@ -26,7 +26,7 @@ def hammered(observe, rows=ROWS, threads=2):
     taken, refused, ready = [], [], threading.Barrier(threads, timeout=60)
 
     def work():
-        ready.wait()
+        ready.wait(60)
         for row in rows:
             try:
                 observe(row)

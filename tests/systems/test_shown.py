@@ -11,6 +11,7 @@ import reticent as rt
 from reticent import planning
 from reticent._core._errors import MissingExtra
 from reticent._core._names import colour_of
+from reticent.privacy._posterior import certificate_of
 
 BALL = rt.Ball(2)
 
@@ -125,6 +126,7 @@ def test_accounts_trackers_and_comparisons_in_notebooks() -> None:
     account = plan.account()
     assert f"{account.epsilon(1e-8):.4g}" in _text(account._repr_html_())
     assert account.heading() in str(account)
+    assert "epsilon at delta 1e-05" in certificate_of((1.0, 1e-6))._repr_html_()  # one that says no more
     pcomw = PLANS["P-COMW"]().account()
     assert f"at most {pcomw.draws} draws" in pcomw._repr_html_()
     tracker = rt.PrivateQuantile(0.5, 0.0, 1.0, 1.0, seed=1)

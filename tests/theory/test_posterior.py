@@ -19,6 +19,9 @@ PRIORS = (0.001, 0.1, 0.5, 0.8, 0.99)
 class Exact(Certificate):
     """The curve of two laws on finitely many outcomes, the worse of both ways."""
 
+    def heading(self):
+        return "Two laws"
+
     def __init__(self, p, q):
         self.p, self.q = np.asarray(p), np.asarray(q)
 

@@ -67,20 +67,76 @@ def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Array:
 
 def numbers(value: Any) -> Array:
     """Return an array of floats; raise TypeError for a mask, which would be lost, for text and for complex numbers."""
+    if _masked(value):
+        raise TypeError
     array = np.asarray(value)
-    if isinstance(value, np.ma.MaskedArray) or array.dtype.kind not in "biufO":
+    if array.dtype.kind not in "biufO":
         raise TypeError
     return np.asarray(array, dtype=np.float64)
+
+
+def _masked(value: Any) -> bool:
+    """Say whether there is a mask, also inside lists of arrays, where numpy would lose it."""
+    if isinstance(value, list | tuple):
+        return bool(value) and isinstance(value[0], np.ndarray | list | tuple) and any(map(_masked, value))
+    return isinstance(value, np.ma.MaskedArray)
 
 
 def _floats(name: str, value: Any) -> Array:
     try:
         return numbers(value)
-    except OverflowError:
-        raise ValueError(f"{name} must hold numbers that fit into double precision, got {value!r}") from None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
-    raise ValueError(f"{name} must hold real numbers only, without a mask, got {value!r}")
+    raise ValueError(f"{name} must hold real numbers only, without a mask, got {offending(value)}")
+
+
+def offending(value: Any) -> str:
+    """Say what of a value is no number: one cell and its place, nothing of the others.
+
+    >>> offending([[0.25, 0.5], [0.75, "n/a"]])
+    "'n/a' at index (1, 1)"
+    >>> offending([[0.25, 0.5], [0.75]])
+    'rows of different lengths: 2 at index 0, 1 at index 1'
+    """
+    if _masked(value):
+        return "a masked array; put a public number in the place of what is masked"
+    if isinstance(value, np.ndarray) and value.dtype.kind not in "OSU":
+        return f"an array of {value.dtype}"
+    if not isinstance(value, np.ndarray | list | tuple):
+        return f"a {type(value).__name__}" if hasattr(value, "__len__") and not isinstance(value, str) else _cell(value)
+    try:
+        cells = np.asarray(value, dtype=object)
+    except ValueError:
+        cells = np.zeros(0, dtype=object)
+    if cells.ndim == 1 and (not cells.size or any(np.ndim(one) for one in cells)):
+        return _uneven(value)
+    for place, one in np.ndenumerate(cells):
+        if not _plain(one):
+            at = place if len(place) > 1 else place[0] if place else ""
+            return f"{_cell(one)} at index {at}"
+    return f"a {type(value).__name__}"
+
+
+def _plain(one: Any) -> bool:
+    try:
+        return not isinstance(one, str | bytes | complex | np.complexfloating) and float(one) is not None
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _cell(one: Any) -> str:
+    if isinstance(one, int):
+        return "a whole number that does not fit into double precision"
+    text = repr(one)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _uneven(rows: Any) -> str:
+    sizes = [
+        np.size(row) if isinstance(row, np.ndarray) else len(row) if hasattr(row, "__len__") else 1 for row in rows
+    ]
+    other = next((i for i, size in enumerate(sizes) if size != sizes[0]), 0)
+    return f"rows of different lengths: {sizes[0] if sizes else 0} at index 0, {sizes[other]} at index {other}"
 
 
 def _finite(name: str, array: Array) -> Array:

@@ -9,6 +9,7 @@ from typing import Any
 
 from reticent._core._errors import need
 
+_MEMORY = 600.0  # seconds by which the time left is judged: some pieces of work take a minute
 Progress = bool | Callable[[int, int], object]
 """Whether to show a bar, or what is to be told how many rounds are done, and of how many."""
 
@@ -57,5 +58,6 @@ def bar(total: float | None, title: str, console: Any = None, *, hidden: bool = 
     columns = parts.TextColumn("{task.description}"), parts.BarColumn(), parts.TextColumn("{task.percentage:>3.0f}%")
     times = parts.TimeElapsedColumn(), parts.TimeRemainingColumn()
     off = hidden or not (words.is_terminal or words.is_jupyter)
-    with parts.Progress(*columns, *times, console=words, transient=True, disable=off) as shown:
+    kind = {"transient": True, "disable": off, "speed_estimate_period": _MEMORY}
+    with parts.Progress(*columns, *times, console=words, **kind) as shown:
         yield partial(shown.update, shown.add_task(title, total=total))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import secrets
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +34,26 @@ def generator(seed: Seed = None) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(int(seed)))
 
 
+def taken_over(seed: Seed = None) -> np.random.Generator:
+    """Return a generator that nobody else has: one that is given goes on with other numbers than the copy of it.
+
+    The copy starts where the one given stands. That one jumps far ahead, so that whoever is given it next draws nothing
+    that was drawn from the copy.
+
+    >>> given, same = np.random.default_rng(1), np.random.default_rng(1)
+    >>> own = taken_over(given)
+    >>> bool(own.random() == same.random()), bool(given.random() == own.random())
+    (True, False)
+    """
+    if not isinstance(seed, np.random.Generator):
+        return generator(seed)
+    own = copy.deepcopy(seed)
+    bits = seed.bit_generator
+    # As after 2^64 draws at least; a kind that cannot jump starts anew, keyed by what it draws next.
+    bits.state = bits.jumped().state if hasattr(bits, "jumped") else _keyed(type(bits), seed).state
+    return own
+
+
 def apart(rng: np.random.Generator) -> np.random.Generator:
     """Return a second generator of the same kind, keyed by the first: for draws whose order among others is open.
 
@@ -39,9 +61,11 @@ def apart(rng: np.random.Generator) -> np.random.Generator:
     >>> bool(apart(one).random() == apart(two).random())
     True
     """
-    key = int.from_bytes(rng.bytes(32), "little")
-    if type(rng.bit_generator).__name__ == "ChaCha":
-        from randomgen import ChaCha
+    kind = type(rng.bit_generator)
+    return np.random.Generator(_keyed(kind if kind.__name__ == "ChaCha" else np.random.PCG64, rng))
 
-        return np.random.Generator(ChaCha(key=key))
-    return np.random.Generator(np.random.PCG64(key))
+
+def _keyed(kind: Any, rng: np.random.Generator) -> Any:
+    """Return a new source of random bits, keyed by a generator."""
+    key = int.from_bytes(rng.bytes(32), "little")
+    return kind(key=key) if kind.__name__ == "ChaCha" else kind(key)

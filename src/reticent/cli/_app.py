@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from reticent.cli import _audit, _compare, _demo, _journal, _ledger, _plan, _report, _run, _serve, _streams, _tables
+from reticent.cli import (
+    _audit,
+    _compare,
+    _demo,
+    _example,
+    _journal,
+    _ledger,
+    _plan,
+    _report,
+    _run,
+    _score,
+    _serve,
+    _streams,
+    _tables,
+)
 
 app = typer.Typer(
     name="reticent",
@@ -41,6 +55,8 @@ def _begin(
 
 app.command("plan", rich_help_panel=USE, epilog=_plan.EXAMPLES)(_plan.plan)
 app.command("run", rich_help_panel=USE, epilog=_run.EXAMPLES)(_run.run)
+app.command("score", rich_help_panel=USE, epilog=_score.EXAMPLES)(_score.score)
+app.command("example", rich_help_panel=USE, epilog=_example.EXAMPLES)(_example.example)
 app.command("streams", rich_help_panel=USE, epilog=_streams.EXAMPLES)(_streams.streams)
 app.add_typer(_journal.app, name="journal", rich_help_panel=USE)
 app.add_typer(_ledger.app, name="ledger", rich_help_panel=USE)

@@ -59,7 +59,7 @@ def compare(
     domain: Annotated[
         str | None,
         typer.Option(
-            help=f"For a file, where decisions live: {DOMAINS}; the unit ball unless given.", rich_help_panel=PROBLEM
+            help=f"For a file, where decisions live: {DOMAINS}; else one that suits scoring.", rich_help_panel=PROBLEM
         ),
     ] = None,
     lipschitz: Annotated[
@@ -72,7 +72,11 @@ def compare(
     target: options.Target = None,
     intercept: options.Intercept = False,
     bounds: options.Bounds = "",
+    labels: options.Labels = None,
     positive: options.Positive = None,
+    categories: options.Categories = "",
+    fill: options.Fill = "",
+    unit_rows: options.UnitRows = False,
     separator: options.Separator = ",",
     no_header: options.NoHeader = False,
     bad_rows: options.BadRows = "stop",
@@ -81,7 +85,8 @@ def compare(
 
     Regret, losses and accuracy are computed from the data: they are not private, and neither is this comparison.
     """
-    from reticent.cli._contest import Columns, describe, enter, facts, ground_of, show, study_of
+    from reticent.cli._columns import Columns
+    from reticent.cli._contest import describe, enter, facts, ground_of, show, study_of
     from reticent.cli._show import busy, check_outputs, out, print_json, say
     from reticent.lab import hindsight
 
@@ -98,7 +103,9 @@ def compare(
             "a comparison needs a goal: give --epsilon 0.5,1,3 for private systems, --max-switches, or both"
         )
     _, small = options.claim(epsilons[0] if epsilons else None, delta)
-    columns = Columns(features, target, intercept, bounds, positive, separator, no_header)
+    columns = Columns(
+        features, target, intercept, bounds, labels, positive, categories, fill, unit_rows, separator, no_header
+    )
     most = None if rounds is None else count_of(rounds, "rounds")
     found = ground_of(stream, columns, bad_rows, loss, domain, lipschitz, most, bool(epsilons))
     for note in found.notes:

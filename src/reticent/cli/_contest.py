@@ -8,35 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from reticent._core import _names
 from reticent.cli._goal import exact, goal_of
-from reticent.cli._run_source import check_stream, columns_of, flows, is_file, limits_of
+from reticent.cli._run_source import check_stream, flows, is_file
 
 if TYPE_CHECKING:
+    from reticent.cli._columns import Columns
     from reticent.cli._run_source import FileSource
     from reticent.lab import Best, Study
     from reticent.lab._compare import Contest, Entry
-    from reticent.lab.files import Layout
     from reticent.lab.pictures._groups import Spread
     from reticent.lab.streams import Stream
     from reticent.planning import Goal
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The options about columns, as they were typed."""
-
-    features: str
-    target: str | None
-    intercept: bool
-    bounds: str
-    positive: str | None
-    separator: str
-    no_header: bool
-
-    def layout(self) -> Layout:
-        """Return what makes a round."""
-        from reticent.lab.files import Layout
-
-        return Layout(columns_of(self.features), self.target, self.intercept, limits_of(self.bounds), self.positive)
 
 
 @dataclass(frozen=True)
@@ -82,50 +63,41 @@ def ground_of(
     """Return the stream to compare on: its first `rounds` rounds, or all."""
     from contextlib import closing
 
+    from reticent.cli._run_check import look, refuse
     from reticent.cli._run_source import SKIPPING, file_problem, left_out, scaled_down, stream_problem
     from reticent.cli._specs import choice_of
-    from reticent.lab.files import Layout
 
     skip = choice_of("bad-rows", bad_rows, ("stop", "skip")) == "skip"
     if not is_file(source):
         check_stream(source)
-        if columns.layout() != Layout():
-            raise ValueError(f"a named stream has its own columns; leave the options of columns out for {source!r}")
+        columns.check_none(source)
         if domain is not None or lipschitz is not None:
             raise ValueError(f"{source} has its own domain and slope; leave --domain and --lipschitz out")
         stream = stream_problem(source, domain, loss, lipschitz).stream(None)
         return Ground(stream if rounds is None else stream.head(rounds))
     if flows(source):
         raise ValueError(f"a comparison reads its rounds many times, and {source!r} can be read once; give a file")
+    columns = columns.settled(source, once=False)
     with closing(_open(source, columns, skip)) as file:
         problem = file_problem(file, domain, loss, lipschitz)
         assert loss is not None  # file_problem refuses a file without one
-        # Bad rows are known only after a look at all of them.
-        count, bad = _counted(file, rounds) if skip else (file.count(), 0)
-        if count == 0:
+        found = look(problem, rounds)
+        if not skip:
+            refuse(problem, found, columns, "nothing was compared")
+        if found.rows == 0:
             raise ValueError(f"{source} has no rows to compare on")
-        if rounds is not None and rounds > count:
-            raise ValueError(f"rounds must be at most {count:,}, all that {source} has, got {rounds:,}")
-        stream = replace(problem.stream(rounds or count), pieces=Pass(source, columns, loss, skip))
+        if rounds is not None and rounds > found.rows:
+            raise ValueError(f"rounds must be at most {found.rows:,}, all that {source} has, got {rounds:,}")
+        stream = replace(problem.stream(rounds or found.rows), pieces=Pass(source, columns, loss, skip))
     steep = 0 if problem.certain else sum(int(problem.steep(block)[0].sum()) for block in stream.blocks())
-    notes = problem.notes + ([SKIPPING] if skip and private else []) + left_out(bad)
+    notes = problem.notes + ([SKIPPING] if skip and private else []) + left_out(found.bad)
     return Ground(stream, (*notes, *scaled_down(steep, stream.rounds, stream.lipschitz)), steep)
-
-
-def _counted(file: FileSource, most: int | None) -> tuple[int, int]:
-    """Return the number of good rows, and of the bad ones up to the end of the first `most`."""
-    count = bad = 0
-    for piece in file.again():
-        if most is None or count < most:
-            bad = int(piece.bad[len(piece) if most is None else min(len(piece), most - count)])
-        count += len(piece)
-    return count, bad
 
 
 def _open(path: str, columns: Columns, skip: bool) -> FileSource:
     from reticent.cli._run_source import FileSource
 
-    return FileSource(path, columns.layout(), columns.separator, not columns.no_header, skip)
+    return FileSource(path, columns, skip)
 
 
 # What a comparison is made of: who takes part, the table of results, and where P-COMW loses.
@@ -275,7 +247,7 @@ def results(contest: Contest) -> list[Row]:
                 share=_share(contest.best, [run.total for run in runs]),
                 regret=spread([(run.regret or 0.0) / T for run in runs]),
                 bound=None if runs[0].bound is None else runs[0].bound / T,
-                vacuous=bool(runs[0].plan["vacuous"]),
+                vacuous=bool(runs[0].plan["vacuous"]) or _says_nothing(contest.best, runs[0].bound),
                 switches=spread([run.switches for run in runs]),
                 expected=runs[0].plan["expected_switches"],
                 loss=spread([run.total / T for run in runs]),
@@ -286,6 +258,11 @@ def results(contest: Contest) -> list[Row]:
         )
     order = list(dict.fromkeys(entry.label for entry in contest.entries if entry.label))
     return sorted(found, key=lambda row: (order.index(row.label) if row.label else len(order), row.regret.mean))
+
+
+def _says_nothing(best: Best | None, bound: float | None) -> bool:
+    """Say whether never moving keeps a promise of so much regret on this data."""
+    return best is not None and best.idle is not None and bound is not None and bound >= best.idle - best.value
 
 
 def _share(best: Best | None, totals: list[float]) -> float | None:
@@ -331,11 +308,14 @@ def show(field: Field, contest: Contest) -> None:
     goal = "" if field.delta is None else f", delta {field.delta:g}"
     seeds = max((row.seeds for row in found), default=0)
     title = f"{stream.title}: {stream.rounds:,} rounds, {stream.loss!r} on {stream.domain!r}{goal}"
+    spread = "" if seeds == 1 else " and standard deviation"
     caption = (
         f"{contest.best.beside() if contest.best else ''} Of the way: from never moving to the best fixed decision. "
-        f"Mean and standard deviation over {seeds} seeds; regret (a round) against the best fixed decision. "
+        f"Mean{spread} over {seeds} seed{'' if seeds == 1 else 's'}; regret (a round) against the best fixed decision. "
         "Computed from the data: not private."
     )
+    if any(row.vacuous for row in found):
+        caption += " Vacuous: never moving keeps what is certified, too."
     if field.ground.steep:
         caption += " " + scaled_down(field.ground.steep, stream.rounds, stream.lipschitz)[0] + "."
     table(heads, cells, title=title, caption=caption, left=(0, 1), bold=bold)
@@ -345,7 +325,7 @@ def certified(row: Row) -> str:
     """Return the certified regret of a round in words."""
     if row.bound is None:
         return "none"
-    return "vacuous" if row.vacuous else f"{row.bound:.4f}"
+    return f"{row.bound:.4f}" + (" (vacuous)" if row.vacuous else "")
 
 
 def with_spread(found: Spread) -> str:

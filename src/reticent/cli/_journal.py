@@ -23,6 +23,16 @@ app = typer.Typer(
 )
 
 Place = Annotated[Path, typer.Argument(help="The journal, as rt.Journal(path) wrote it.", show_default=False)]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file", help="The key of a journal that was started with one: a file's bytes.", show_default=False
+    ),
+]
+
+
+def _key(file: Path | None) -> bytes | None:
+    return None if file is None else file.read_bytes()
 
 
 @app.callback(invoke_without_command=True)
@@ -32,11 +42,11 @@ def _begin(context: typer.Context) -> None:
 
 
 @app.command("show", epilog=options.examples(SHOW))
-def show(path: Place, json: options.Json = False) -> None:
+def show(path: Place, json: options.Json = False, key_file: KeyFile = None) -> None:
     """Say what a journal holds: the learner, its plan, rounds, changes of decision, and the privacy spent."""
     from reticent.journal import Reader
 
-    with Reader(path) as reader:
+    with Reader(path, key=_key(key_file)) as reader:
         facts = _facts(reader)
         if json:
             print_json(facts)
@@ -80,7 +90,7 @@ def _privacy(facts: dict[str, Any]) -> str:
 
 
 @app.command("verify", epilog=options.examples(VERIFY))
-def verify(path: Place, json: options.Json = False) -> None:
+def verify(path: Place, json: options.Json = False, key_file: KeyFile = None) -> None:
     """Check every record, take in all rounds again from the first on, and compare every decision with the one written.
 
     Exit code 2 with one sentence if anything is wrong. A journal of a Custom loss needs its functions, so verify it in
@@ -88,7 +98,7 @@ def verify(path: Place, json: options.Json = False) -> None:
     """
     from reticent.journal import Reader
 
-    with Reader(path) as reader:
+    with Reader(path, key=_key(key_file)) as reader:
         learner = reader.verify()
         found = {"rounds": learner.rounds, "switches": learner.switches, "records": reader.records, "seal": reader.seal}
     if json:
@@ -106,6 +116,7 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write here instead of standard output.", show_default=False)
     ] = None,
+    key_file: KeyFile = None,
 ) -> None:
     """Write the decisions as CSV: each with the rounds before it, the rounds on disk once it was, and its point.
 
@@ -114,7 +125,7 @@ def export(
     from reticent.journal import Reader
     from reticent.saving._write import write_file
 
-    with Reader(path) as reader:
+    with Reader(path, key=_key(key_file)) as reader:
         if output is None:
             sys.stdout.writelines(_lines(reader))
             return

@@ -55,18 +55,31 @@ Features = Annotated[
 Target = Annotated[str | None, typer.Option(help="The column to predict.", rich_help_panel=COLUMNS)]
 Intercept = Annotated[bool, typer.Option(help="Add a feature that is always 1.", rich_help_panel=COLUMNS)]
 Bounds = Annotated[
-    str, typer.Option(help="Public limits, such as age=0:120,income=0:1e6; they scale.", rich_help_panel=COLUMNS)
+    str, typer.Option(help="Public limits of numbers or dates: age=0:120,income=0:1e6.", rich_help_panel=COLUMNS)
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(help="Both labels, the one to predict last: no,yes. Others are bad rows.", rich_help_panel=COLUMNS),
 ]
 Positive = Annotated[
-    str | None, typer.Option(help="The text that is label 1; any other is -1.", rich_help_panel=COLUMNS)
+    str | None,
+    typer.Option(help="The label to predict, of a column that has one other.", rich_help_panel=COLUMNS),
+]
+Categories = Annotated[
+    str, typer.Option(help="Public texts of a column: city=Paris|Lyon|other.", rich_help_panel=COLUMNS)
+]
+Fill = Annotated[
+    str, typer.Option(help="Public values of empty cells, such as age=40,city=other.", rich_help_panel=COLUMNS)
+]
+UnitRows = Annotated[
+    bool,
+    typer.Option("--unit-rows", help="In place of bounds: rows have length 1 at most.", rich_help_panel=COLUMNS),
 ]
 Separator = Annotated[str, typer.Option(help="Between the fields of a CSV line.", rich_help_panel=COLUMNS)]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line is a row already.", rich_help_panel=COLUMNS)
 ]
-BadRows = Annotated[
-    str, typer.Option(help="A row that cannot be read: stop there, or skip it.", rich_help_panel=COLUMNS)
-]
+BadRows = Annotated[str, typer.Option(help="Rows that cannot be read: stop, or skip them.", rich_help_panel=COLUMNS)]
 Lipschitz = Annotated[float, typer.Option(help="How steep a loss can be.", parser=number, rich_help_panel=PROBLEM)]
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON on standard output, and nothing else there.", rich_help_panel=OUTPUT)

@@ -14,7 +14,7 @@ from reticent.cli._specs import horizon_of
 from reticent.systems._texts import DOMAINS, LOSSES, count_of, domain_of, loss_of
 
 if TYPE_CHECKING:
-    from reticent.cli._contest import Columns
+    from reticent.cli._columns import Columns
     from reticent.lab.streams import Stream
     from reticent.planning import BasePlan, Comparison, Goal
 
@@ -59,7 +59,11 @@ def plan(
     features: options.Features = "",
     target: options.Target = None,
     bounds: options.Bounds = "",
+    labels: options.Labels = None,
     positive: options.Positive = None,
+    categories: options.Categories = "",
+    fill: options.Fill = "",
+    unit_rows: options.UnitRows = False,
     everything: Annotated[
         bool, typer.Option("--all", help="The certificates of all systems as a table.", rich_help_panel=OUTPUT)
     ] = False,
@@ -69,7 +73,7 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Turn a goal (privacy, few changes, or both) into parameters and a certificate."""
-    from reticent.cli._contest import Columns
+    from reticent.cli._columns import Columns
     from reticent.cli._goal import planned
     from reticent.cli._show import busy, print_json
 
@@ -101,7 +105,9 @@ def plan(
             raise ValueError("--like chooses among all systems, so leave --system and --hard out of it")
         aim = {
             "aim": "ordinary",
-            "like": _public(like, Columns(features, target, False, bounds, positive, ",", False), loss),
+            "like": _public(
+                like, Columns(features, target, False, bounds, labels, positive, categories, fill, unit_rows), loss
+            ),
         }
         wanted["loss"] = aim["like"].loss
     if everything or like is not None:

@@ -14,8 +14,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from reticent.cli._columns import Columns
     from reticent.domains import Domain
-    from reticent.lab.files import Layout, Part, Rounds, Table
+    from reticent.lab.files import Part, Rounds, Table
     from reticent.lab.streams import Stream
     from reticent.losses import Loss
 
@@ -47,35 +48,6 @@ def check_stream(source: str) -> None:
 def flows(source: str) -> bool:
     """Say whether a source is standard input or a named pipe, which can be read once."""
     return source == STDIN or (os.path.exists(source) and not os.path.isfile(source))
-
-
-def columns_of(text: str) -> tuple[str, ...]:
-    """Return the columns of a text such as "age,income"."""
-    parts = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
-    if not all(parts):
-        raise ValueError(f"features must be columns with commas between them, such as age,income, got {text!r}")
-    return parts
-
-
-def limits_of(text: str) -> dict[str, tuple[float, float]]:
-    """Return the bounds of a text such as "age=0:120,income=0:1e6"."""
-    found = {}
-    for part in text.split(",") if text.strip() else ():
-        name, equals, limits = part.rpartition("=")
-        low, colon, high = limits.partition(":")
-        column = name.strip()
-        try:
-            if not (equals and colon and column):
-                raise ValueError
-            limit = float(low), float(high)
-        except ValueError:
-            raise ValueError(
-                f"bounds must be COLUMN=LOW:HIGH with commas between them, such as age=0:120, got {part!r}"
-            ) from None
-        if column in found:
-            raise ValueError(f"bounds must be given once for a column, got {column!r} twice in {text!r}; leave one out")
-        found[column] = limit
-    return found
 
 
 # Some rounds on their way to a learner, and what was passed over before each of them.
@@ -110,6 +82,14 @@ class Piece:
         block = tuple(part[:count] for part in self.block)
         return Piece(block, self.where, self.bad[: count + 1], self.steep[: count + 1])
 
+    def between(self, begin: int, stop: int) -> Piece:
+        """Return the rounds from one place to another."""
+        if begin == 0:
+            return self.first(stop)
+        block = tuple(part[begin:stop] for part in self.block)
+        bad, steep = self.bad[begin : stop + 1], self.steep[begin : stop + 1]
+        return Piece(block, lambda i: self.where(begin + i), bad, steep)
+
     def only(self, places: NDArray[np.int64]) -> Piece:
         """Return the rounds at these places, which are in order."""
         block, ends = tuple(part[places] for part in self.block), np.append(places, len(self))
@@ -123,9 +103,15 @@ CLIP, SKIP, STOP = "clip", "skip", "stop"
 
 
 def sifted(
-    pieces: Generator[Piece, None, None], measure: Callable[..., tuple[Any, Any]], limit: float, policy: str
+    pieces: Generator[Piece, None, None],
+    measure: Callable[..., tuple[Any, Any]],
+    complaint: Callable[[float], str],
+    policy: str,
 ) -> Generator[Piece, None, None]:
-    """Give the rounds that a learner takes; `measure` says of a block which are too steep, and how steep each is."""
+    """Give the rounds that a learner takes; `measure` says of a block which are too steep, and how steep each is.
+
+    `complaint` says in words what is wrong with one of them.
+    """
     seen = 0
     with closing(pieces):
         for piece in pieces:
@@ -139,11 +125,7 @@ def sifted(
             else:
                 first = int(np.argmax(steep))
                 yield counted.first(first)
-                raise ValueError(
-                    f"{piece.where(first)}: the round has Lipschitz constant {constants[first]:.6g}, above the limit "
-                    f"{limit:.6g}; give a larger --lipschitz, --on-steep clip to scale such rounds down, or --bad-rows "
-                    "skip"
-                )
+                raise ValueError(f"{piece.where(first)}: {complaint(float(constants[first]))}")
 
 
 # What `reticent run` reads: a file, standard input or a named stream, as one problem with blocks of rounds.
@@ -178,31 +160,29 @@ class Source(ABC):
 class FileSource(Source):
     """A CSV or Parquet file, or standard input."""
 
-    def __init__(self, path: str, layout: Layout, separator: str, header: bool, skip: bool) -> None:
+    def __init__(self, path: str, columns: Columns, skip: bool) -> None:
         """Open the file and read the names of its columns."""
-        self._path, self._layout, self._skip = path, layout, skip
-        self._form = {"separator": separator, "header": header}
-        self._table: Table = self._open()
+        self._path, self._columns, self._skip = path, columns, skip
+        self._table: Table = self.opened()
         self._done = 0.0
         self.name, self.rounds = self._table.name, None
         self.bound: Rounds
 
-    def _open(self) -> Table:
+    def opened(self) -> Table:
+        """Open the file for one more pass, from its first row on."""
         from reticent.lab.files import open_table
 
-        return open_table(self._path, **self._form)  # type: ignore[arg-type]
+        return open_table(self._path, **self._columns.form)
 
     def bind(self, loss: Loss) -> Rounds:
         """Choose the columns for a loss."""
-        self.bound = self._layout.bind(self._table, loss)
+        self.bound = self._columns.layout().bind(self._table, loss)
         return self.bound
 
-    def count(self) -> int:
-        """Return the number of rows, from a first pass over the file."""
-        from reticent.lab.files import count_rows
-
-        self.rounds = count_rows(self._path, **self._form)  # type: ignore[arg-type]
-        return self.rounds
+    @property
+    def live(self) -> bool:
+        """Whether rows flow in, and can be read once."""
+        return self._table.live
 
     def pieces(self, most: int) -> Generator[Piece, None, None]:
         """Go through the rounds; a bad row ends this with `BadRow` after the rounds before it, or is left out."""
@@ -217,13 +197,15 @@ class FileSource(Source):
 
     def _made(self, table: Table, most: int) -> Generator[tuple[Piece, float], None, None]:
         """Make pieces, each with the share of the file up to there."""
+        signs = Signs(table.name, self.bound)
         for part in table.parts(self.bound.columns, skip=self._skip, most=most):
+            signs.see(part.values)
             block = self.bound.block(part.values)
             yield Piece(block, _places(table, part), part.bad, np.zeros_like(part.bad)), table.done()
 
     def again(self) -> Generator[Piece, None, None]:
         """Go through the rounds once more; not possible for standard input."""
-        with self._open() as table:
+        with self.opened() as table:
             for piece, _ in self._made(table, _MOST):
                 yield piece
 
@@ -234,6 +216,26 @@ class FileSource(Source):
     def close(self) -> None:
         """Close the file."""
         self._table.close()
+
+
+class Signs:
+    """Sees to it that labels which are numbers are two: 1 and 0, or 1 and -1."""
+
+    def __init__(self, name: str, rounds: Rounds) -> None:
+        """Start without any; `name` is that of the file."""
+        self._name, self._column = name, rounds.columns[-1]
+        self._seen: set[float] = set()
+
+    def see(self, values: NDArray[np.float64]) -> None:
+        """Take rows of the table; refuse a third label."""
+        if self._column.kind != "label":
+            return
+        self._seen |= {sign for sign in (0.0, -1.0) if (values[:, -1] == sign).any()}
+        if len(self._seen) == 2:
+            raise ValueError(
+                f"{self._name}: column {self._column.name!r} has 0 and -1 where one of them is expected beside 1; name "
+                "the two labels that count, such as --labels 0,1 (rows with any other are bad ones)"
+            )
 
 
 class StreamSource(Source):
@@ -277,6 +279,7 @@ class Problem:
     scaling: str
     notes: list[str]
     policy: str = CLIP
+    unit_rows: bool = False
 
     def pieces(self, most: int) -> Generator[Piece, None, None]:
         """Go through the rounds for a learner, in pieces of at most `most`."""
@@ -289,12 +292,29 @@ class Problem:
                 yield piece.block
 
     def _rounds(self, pieces: Generator[Piece, None, None]) -> Generator[Piece, None, None]:
-        return pieces if self.certain else sifted(pieces, self.steep, self.lipschitz, self.policy)
+        return pieces if self.certain else sifted(pieces, self.steep, self.complaint, self.policy)
+
+    def complaint(self, constant: float) -> str:
+        """Say what is wrong with a round that is too steep, or with a row that is too long."""
+        if self.unit_rows:
+            return (
+                f"the row has length {constant:.6g}, and --unit-rows says that none is longer than 1; give public "
+                "--bounds in its place, which scale rows"
+            )
+        return (
+            f"the round has Lipschitz constant {constant:.6g}, above the limit {self.lipschitz:.6g}; give a larger "
+            "--lipschitz, or --on-steep clip to scale such rounds down"
+        )
 
     def steep(self, block: tuple[Any, ...]) -> tuple[Any, Any]:
-        """Return which rounds of a block are steeper than the limit, and how steep each is."""
+        """Return which rounds of a block are steeper than the limit (longer than 1), and how steep (long) each is."""
         from reticent.losses._limit import SLACK
 
+        if self.unit_rows:
+            # The intercept's 1 has its own half of what rows are divided by.
+            rows = block[0][:, :-1] * np.sqrt(2.0) if self.decision[-1] == "intercept" else block[0]
+            lengths = np.linalg.norm(rows, axis=1)
+            return lengths > 1 + SLACK, lengths
         constants = self.loss.lipschitz(self.domain, *block)
         return constants > self.lipschitz * (1 + SLACK), constants
 
@@ -351,25 +371,40 @@ def file_problem(source: FileSource, domain: str | None, loss: str | None, lipsc
         raise ValueError(f"a loss must be named for {source.name}; give --loss, one of {LOSSES}")
     kind = loss_of(loss)
     rounds = source.bind(kind)
-    notes: list[str] = []
-    body = _default_domain(rounds, source.name) if domain is None else domain_of(domain)
-    if body.finite and not rounds.linear:
+    asked = None if domain is None else domain_of(domain)
+    if asked is not None and asked.finite and not rounds.linear:
         raise ValueError(f"experts go with --loss linear, got {loss}; give another --domain, such as ball:{rounds.dim}")
+    if not rounds.known and lipschitz is None:
+        raise _unbounded(rounds, source.name)
+    notes: list[str] = []
+    body = _default_domain(rounds, source.name, loss, notes) if asked is None else asked
     _check_dimension(body, rounds.decision, source.name)
     implied = rounds.steepest(body, kind)
-    limit = lipschitz
-    if limit is None and implied is None:
-        limit = 1.0
-        notes.append(
-            "lipschitz 1, for want of --lipschitz or --bounds: steeper rounds count as that steep; public --bounds of "
-            "every column make better decisions"
+    limit = implied if lipschitz is None else lipschitz
+    if limit is None:
+        target = rounds.columns[-1].name
+        raise ValueError(
+            f"how steep a round of {source.name} can be is not known without bounds of its target; give --bounds "
+            f"{target}=LOW:HIGH, public limits of it, or --lipschitz"
         )
-    elif limit is None:
-        limit = implied
-        notes.append(f"lipschitz {implied:.6g}, as loss, bounds and domain imply")
-    assert limit is not None
-    certain = implied is not None and implied <= limit
-    return Problem(source, body, kind, limit, certain, rounds.decision, rounds.scaling, notes)
+    if lipschitz is None:
+        notes.append(f"lipschitz {limit:.6g}, as loss, bounds and domain imply")
+    certain = implied is not None and implied <= limit and not rounds.unit_rows
+    return Problem(
+        source, body, kind, limit, certain, rounds.decision, rounds.scaling, notes, unit_rows=rounds.unit_rows
+    )
+
+
+def _unbounded(rounds: Rounds, name: str) -> ValueError:
+    """Refuse features of which nothing is known: they would be scaled down until nothing can be learned."""
+    asked = ",".join(f"{column.name}=LOW:HIGH" for column in rounds.features[:3])
+    more = ",..." if len(rounds.features) > 3 else ""
+    length = "" if rounds.linear else ", --unit-rows if all rows have length 1 at most"
+    return ValueError(
+        f"nothing is known of the features of {name}; give public bounds, --bounds {asked}{more} (and --categories "
+        f"COLUMN=TEXT|TEXT for texts){length}, or --lipschitz to have steeper rounds scaled down; none of them may be "
+        "computed from the data"
+    )
 
 
 SKIPPING = "--bad-rows skip: which rows are left out depends on the data, and is outside the promise of epsilon"
@@ -399,17 +434,44 @@ def left_out(bad: int) -> list[str]:
     return [f"{bad:,} bad {rows} left out: counts, losses and regret are those of the others"] if bad else []
 
 
-def _default_domain(rounds: Rounds, name: str) -> Domain:
+_ODDS = 8.0  # log odds: from one in three thousand to all but one in three thousand
+
+
+def _default_domain(rounds: Rounds, name: str, loss: str, notes: list[str]) -> Domain:
+    """Return a body that suits scoring, and note what it allows."""
+    from math import sqrt
+
     from reticent.domains import Ball, Interval
 
-    if rounds.features:
+    label = not rounds.linear and rounds.columns[-1].kind != "number"
+    what = "log odds" if loss == "logistic" else "margins"
+    if not rounds.features:
+        if label:
+            notes.append(f"domain interval:-{_ODDS:g}:{_ODDS:g}: {what} up to {_ODDS:g} (--domain gives another)")
+            return Interval(-_ODDS, _ODDS)
+        if rounds.target_bounds is None:
+            raise ValueError(
+                f"a domain must be given for {name} without features; give --domain interval:LOW:HIGH, or --bounds "
+                f"{rounds.columns[-1].name}=LOW:HIGH"
+            )
+        return Interval(*rounds.target_bounds)
+    if rounds.linear:
+        notes.append(f"domain ball:{rounds.dim}: decisions of length 1 at most (--domain gives another)")
         return Ball(rounds.dim)
+    if label:
+        notes.append(f"domain ball:{rounds.dim}:{_ODDS:g}: {what} of a row up to {_ODDS:g} (--domain gives another)")
+        return Ball(rounds.dim, _ODDS)
     if rounds.target_bounds is None:
+        target = rounds.columns[-1].name
         raise ValueError(
-            f"a domain must be given for {name} without features; give --domain interval:LOW:HIGH, or --bounds "
-            f"{rounds.columns[-1].name}=LOW:HIGH"
+            f"how far predictions for {name} may go is not known without bounds of the target; give --bounds "
+            f"{target}=LOW:HIGH, or --domain ball:{rounds.dim}:RADIUS"
         )
-    return Interval(*rounds.target_bounds)
+    # Long enough that the intercept, or any one feature, can by itself lead to every target.
+    most = max(map(abs, rounds.target_bounds))
+    radius = float(f"{most * sqrt(rounds.dim):.3g}")
+    notes.append(f"domain ball:{rounds.dim}:{radius:g}: predictions up to {radius:g} (--domain gives another)")
+    return Ball(rounds.dim, radius)
 
 
 def _check_dimension(body: Domain, decision: tuple[str, ...], name: str) -> None:

@@ -196,6 +196,29 @@ def progress(total: float | None, title: str, *, quiet: bool = False) -> Iterato
         yield step
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "row"), counted(2000, "bad row")
+    ('1 row', '2,000 bad rows')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def left_in_words(seconds: float, done: int, total: int) -> str:
+    """Say how long the rest of some pieces of work will take, if it goes on as it did.
+
+    >>> left_in_words(30.0, 10, 110), left_in_words(4.0, 1, 2), left_in_words(9e3, 1, 2), left_in_words(5.0, 2, 2)
+    ('about 5 min left', 'some seconds left', 'about 2.5 h left', 'nothing left')
+    """
+    if done >= total:
+        return "nothing left"
+    left = seconds / done * (total - done)
+    if left < 50:
+        return "some seconds left"
+    return f"about {left / 60:.0f} min left" if left < 5400 else f"about {left / 3600:.1f} h left"
+
+
 @contextmanager
 def busy(title: str) -> Iterator[None]:
     """Show on standard error that work of unknown length goes on, where that is a terminal."""

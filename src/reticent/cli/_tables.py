@@ -97,10 +97,12 @@ def _make(
     scheduler: str | None,
     quiet: bool,
 ) -> dict[str, Any]:
-    from reticent.cli._show import console, progress, say
+    from time import perf_counter
+
+    from reticent.cli._show import console, left_in_words, progress, say
     from reticent.lab.tables import Workers, count, make
 
-    total = count(quick, sections)
+    total, begin = count(quick, sections), perf_counter()
     done = 0
     lines = not quiet and not console().is_terminal  # where no bar can be drawn, a line now and then
     with progress(total, "tables", quiet=quiet) as step:
@@ -110,7 +112,7 @@ def _make(
             done += 1
             step(1, title)
             if lines and done * 10 // total > (done - 1) * 10 // total:
-                say(f"{done:,} of {total:,} done; {title}")
+                say(f"{done:,} of {total:,} done, {left_in_words(perf_counter() - begin, done, total)}; {title}")
 
         return make(quick, Workers(cache, jobs, backend, scheduler, report), sections)
 

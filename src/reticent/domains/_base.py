@@ -61,6 +61,16 @@ def read_only(values: Array) -> Array:
     return copy
 
 
+def unchangeable(values: Array) -> Array:
+    """Return a copy of a vector that nobody can make writeable: it lies on bytes, not on memory of its own.
+
+    >>> unchangeable(np.array([0.5])).setflags(write=True)
+    Traceback (most recent call last):
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    return np.frombuffer((values + 0.0).tobytes())
+
+
 def length(v: Array) -> float:
     """Return the Euclidean length of `v`, without overflow or underflow of the squares.
 

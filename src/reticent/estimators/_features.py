@@ -7,7 +7,6 @@ value beyond its bounds or a missing one changes neither the length of rows nor 
 from __future__ import annotations
 
 import math
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -16,100 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from reticent._core._check import Array, integer, real
-
-# What `float` would take without a word: text, part of a complex number, a length of time in whatever unit it has.
-_NO_NUMBERS = (str, bytes, bytearray, np.complexfloating, np.timedelta64, np.datetime64)
-
-
-def plain_number(value: Any) -> float:
-    """Return a value as a float, NaN if it is missing (None, NaN, `pandas.NA`).
-
-    What is not a number raises TypeError, ValueError or OverflowError; the caller knows its name.
-
-    >>> plain_number(3), plain_number(np.float32(0.5)), plain_number(None)
-    (3.0, 0.5, nan)
-    """
-    if isinstance(value, float | int):
-        return float(value)
-    # Nobody has the NA of pandas who has not imported pandas.
-    if value is None or value is getattr(sys.modules.get("pandas"), "NA", None):
-        return math.nan
-    if isinstance(value, _NO_NUMBERS) or (isinstance(value, np.ndarray) and value.ndim):
-        raise TypeError
-    return float(value)
-
-
-# Public ranges: numbers brought to [-1, 1] by them, and back.
-
-LARGEST = 1e100  # bounds whose sums and differences stay well within double precision
-
-
-class Range:
-    """A public range: what lies in it is moved to [-1, 1], what lies beyond is clipped.
-
-    Unless it was given (`Range(None)`), values are expected in [-1, 1] and others are refused: a range that somebody
-    forgot to give would clip all of them to the same number, and nothing would be learned.
-
-    >>> Range((0.0, 10.0)).unit("age", 2.5), Range((0.0, 10.0)).unit("age", 99.0)
-    (-0.5, 1.0)
-    >>> Range((0.0, 10.0)).back(-0.5)
-    2.5
-    """
-
-    def __init__(self, ends: Any, name: str = "bounds") -> None:
-        """Take `(low, high)`, or None if nothing was given; `name` is the argument it came from."""
-        self.given, self.name = ends is not None, name
-        self.low, self.high = (-1.0, 1.0) if ends is None else _ends(name, ends)
-        self.middle, self.width = self.low + self.high, self.high - self.low
-
-    def unit(self, what: object, value: float) -> float:
-        """Return a number moved to [-1, 1]; `what` names it in messages."""
-        if not self.given and not -1.0 <= value <= 1.0:
-            self._refuse(what, value)
-        inside = min(max(value, self.low), self.high)
-        return min(max((2.0 * inside - self.middle) / self.width, -1.0), 1.0)
-
-    def units(self, what: object, values: Array) -> Array:
-        """Return numbers moved to [-1, 1], each as `unit` does to the last bit; NaN stays."""
-        if not self.given:
-            beyond = np.abs(values) > 1.0
-            if beyond.any():
-                self._refuse(what, float(values[int(np.argmax(beyond))]))
-        inside = np.clip(values, self.low, self.high)
-        moved: Array = np.clip((2.0 * inside - self.middle) / self.width, -1.0, 1.0)
-        return moved
-
-    def back(self, unit: float) -> float:
-        """Return the number of the range that a number of [-1, 1] stands for; others are clipped."""
-        return min(max((unit * self.width + self.middle) / 2.0, self.low), self.high)
-
-    def backs(self, units: Array) -> Array:
-        """Return the numbers of the range, each as `back` does to the last bit."""
-        moved: Array = np.clip((units * self.width + self.middle) / 2.0, self.low, self.high)
-        return moved
-
-    def _refuse(self, what: object, value: float) -> None:
-        raise ValueError(
-            f"{what} is {value!r}, outside of [-1, 1], and {self.name} was not given; give {self.name}=(low, high), a "
-            "range that is public (not computed from the data): values are then scaled by it, and those beyond clipped"
-        )
-
-
-def _ends(name: str, ends: Any) -> tuple[float, float]:
-    if isinstance(ends, str) or not isinstance(ends, Sequence | np.ndarray) or len(ends) != 2:
-        raise ValueError(f"{name} must be (low, high), two numbers known in public, got {ends!r}")
-    low, high = real(f"the low end of {name}", ends[0]), real(f"the high end of {name}", ends[1])
-    if not low < high:
-        raise ValueError(f"{name} must have its low end below its high end, got {ends!r}")
-    if max(abs(low), abs(high)) > LARGEST or high - low < 1 / LARGEST:
-        raise ValueError(f"{name} must be from -1e100 to 1e100 and wider than 1e-100, got {ends!r}; choose other units")
-    return low, high
-
-
-# Features by public configuration: declared or hashed, clipped to public bounds, in rows of length at most 1.
+from reticent._core._check import Array, integer
+from reticent.estimators._encoding import Encoding, Number, Range, encoding_of
 
 Name = Hashable
+_NUMBER = Number(Range(None))
 
 
 class Features(ABC):
@@ -122,6 +32,14 @@ class Features(ABC):
         """Say whether a feature of this name is read at all."""
         return True
 
+    def plain(self, name: Any) -> bool:
+        """Say whether a feature that is read is a number."""
+        return True
+
+    def codes(self, name: Any, values: Iterable[Any]) -> Array:
+        """Return a column as numbers, value by value as `row` would read it; NaN means missing."""
+        return np.array([_code(_NUMBER, name, value) for value in values], dtype=np.float64)
+
     @abstractmethod
     def row(self, x: Mapping[Any, Any]) -> Array:
         """Return the row of one dictionary of features; features that are absent, None or NaN count as missing."""
@@ -132,54 +50,79 @@ class Features(ABC):
 
 
 class Declared(Features):
-    """Features by name: others are ignored, and a missing one counts as the middle of its bounds.
+    """Features by name: others are ignored, and a missing one counts as its fill, or as the middle of its bounds.
 
-    A row is (1, units) divided by the root of its length: linear in the features.
+    A row is (1, units) divided by the root of one plus the number of features: linear in numbers and dates, with a
+    weight of its own for each category (of a missing one without a fill, none).
 
     >>> Declared(("age", "visits", "new"), ((0, 100), (0, 10), (0, 1))).row({"visits": 10, "age": 75, "other": 3.0})
     array([0.5 , 0.25, 0.5 , 0.  ])
+    >>> city = {"age": (0, 100), "size": (0, 1), "city": ("Paris", "Lyon", "other")}
+    >>> Declared(tuple(city), city, fill={"city": "Lyon"}).row({"age": 100})
+    array([0.5, 0.5, 0. , 0. , 0.5, 0. ])
     """
 
-    def __init__(self, names: Sequence[Name], bounds: Any = None) -> None:
-        """Take the names and one range for all, one for each, or a dictionary of ranges by name."""
+    def __init__(self, names: Sequence[Name], bounds: Any = None, fill: Any = None) -> None:
+        """Take the names, and what is known of each: one range for all, one for each, or a dictionary by name.
+
+        What is known of a feature is (low, high), of numbers or of dates, or a tuple of the texts that it may be;
+        `fill` has the values of features that are missing, by name.
+        """
         self.names = tuple(names)
         for name in self.names:
             if not _hashable(name):
                 raise ValueError(f"features must be names, such as texts or numbers, got {name!r} among {self.names!r}")
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"features must have different names, got {self.names!r}")
-        self.ranges = self._ranges(bounds)
-        self.dim = 1 + len(self.names)
-        self._root = math.sqrt(self.dim)
+        self.encodings = self._encodings(bounds)
+        set_fill(dict(zip(self.names, self.encodings, strict=True)), fill)
+        widths = [len(encoding.tails) for encoding in self.encodings]
+        self._starts = [1 + sum(widths[:i]) for i in range(len(widths))]
+        self.dim = 1 + sum(widths)
+        self._root = math.sqrt(1 + len(self.names))
+        self._known = dict(zip(self.names, self.encodings, strict=True))
 
-    def _ranges(self, bounds: Any) -> tuple[Range, ...]:
+    def _encodings(self, bounds: Any) -> tuple[Encoding, ...]:
         if isinstance(bounds, Mapping):
             missing = [name for name in self.names if name not in bounds]
             if missing:
                 raise ValueError(f"bounds must have a range for every feature, got none for {missing[0]!r}")
-            return tuple(Range(bounds[name], f"bounds[{name!r}]") for name in self.names)
+            return tuple(encoding_of(bounds[name], f"bounds[{name!r}]") for name in self.names)
         if not _nested(bounds):
-            return (Range(bounds),) * len(self.names)
+            return tuple(encoding_of(bounds) for _ in self.names)
         if len(bounds) != len(self.names):
             raise ValueError(
                 f"bounds must be (low, high), or one such pair for each of the {len(self.names)} features, "
                 f"got {len(bounds)} of them"
             )
-        return tuple(Range(pair, f"the bounds of {name!r}") for name, pair in zip(self.names, bounds, strict=True))
+        return tuple(
+            encoding_of(known, f"the bounds of {name!r}") for name, known in zip(self.names, bounds, strict=True)
+        )
 
     def reads(self, name: Any) -> bool:
         """Say whether a feature of this name was declared."""
-        return name in self.names
+        return name in self._known
+
+    def plain(self, name: Any) -> bool:
+        """Say whether the codes of a feature are its numbers."""
+        return type(self._known[name]) is Number
+
+    def codes(self, name: Any, values: Iterable[Any]) -> Array:
+        """Return a column as numbers, value by value as `row` would read it; NaN means missing."""
+        return np.array([_code(self._known[name], name, value) for value in values], dtype=np.float64)
 
     def row(self, x: Mapping[Any, Any]) -> Array:
         """Return the row of one dictionary of features."""
         _check_mapping(x)
         row = np.zeros(self.dim)
         row[0] = 1.0
-        for i, (name, ends) in enumerate(zip(self.names, self.ranges, strict=True), 1):
-            value = _number(name, x.get(name))
-            if value is not None:
-                row[i] = ends.unit(_called(name), value)
+        for at, name, encoding in zip(self._starts, self.names, self.encodings, strict=True):
+            code = _code(encoding, name, x.get(name))
+            if type(encoding) is Number:  # the usual one, in a hurry
+                value = encoding.fill if math.isnan(code) else code
+                row[at] = 0.0 if math.isnan(value) else encoding.range.unit(_called(name), value)
+            else:
+                row[at : at + len(encoding.tails)] = encoding.units(_called(name), np.array([code]))[0]
         scaled: Array = row / self._root
         return scaled
 
@@ -188,9 +131,9 @@ class Declared(Features):
         place = _places(names)
         rows = np.zeros((len(values), self.dim))
         rows[:, 0] = 1.0
-        for i, (name, ends) in enumerate(zip(self.names, self.ranges, strict=True), 1):
-            if name in place:
-                rows[:, i] = _filled(ends.units(_called(name), values[:, place[name]]))
+        for at, name, encoding in zip(self._starts, self.names, self.encodings, strict=True):
+            codes = values[:, place[name]] if name in place else np.full(len(values), math.nan)
+            rows[:, at : at + len(encoding.tails)] = encoding.units(_called(name), codes)
         scaled: Array = rows / self._root
         return scaled
 
@@ -223,8 +166,8 @@ class Hashed(Features):
         _check_mapping(x)
         found: dict[int, list[float]] = {}
         for name, given in x.items():
-            value = _number(name, given)
-            if value is not None:
+            value = _code(_NUMBER, name, given)
+            if not math.isnan(value):
                 slot, sign = _slot(str(name), self.slots)
                 found.setdefault(slot, []).append(sign * self.range.unit(_called(name), value))
         row = np.zeros(self.dim)
@@ -256,20 +199,22 @@ class Hashed(Features):
         return short
 
 
-def feature_map(features: Any, bounds: Any = None) -> Features:
+def feature_map(features: Any, bounds: Any = None, fill: Any = None) -> Features:
     """Return the map for `features`: names declared in a tuple, or the number of slots to hash them to (0: none).
 
     >>> feature_map(("a", "b"), bounds=(0.0, 1.0)).dim, feature_map(32).dim, feature_map(0).dim
     (3, 33, 1)
     """
     if isinstance(features, int | np.integer) and not isinstance(features, bool):
+        if fill is not None:
+            raise ValueError(f"fill must be None unless features are declared by name, got {fill!r}")
         return Declared((), bounds) if features == 0 else Hashed(int(features), bounds)
     if isinstance(features, list | tuple) and not features:
         raise ValueError(
             f"features must have a name at least, got {features!r}; write features=0 for an intercept only"
         )
     if isinstance(features, list | tuple):
-        return Declared(features, bounds)
+        return Declared(features, bounds, fill)
     raise ValueError(
         "features must be the names of the features in a tuple, such as ('age', 'visits'), or the number of slots to "
         f"hash them to, such as 32, got {features!r}"
@@ -282,26 +227,26 @@ def _slot(name: str, slots: int) -> tuple[int, float]:
     return (digest >> 1) % slots, 1.0 if digest & 1 else -1.0
 
 
-def column_of(name: object, values: Iterable[Any]) -> Array:
-    """Return a column, value by value, as `row` would read it; NaN means missing.
+def set_fill(encodings: Mapping[Any, Encoding], fill: Any) -> None:
+    """Give the encodings of features what counts where one is missing, by name."""
+    if fill is None:
+        return
+    if not isinstance(fill, Mapping):
+        raise ValueError(f"fill must be a dictionary of public values by the name of their feature, got {fill!r}")
+    for name, value in fill.items():
+        if name not in encodings:
+            raise ValueError(f"fill must be for features, got {name!r}; there are {', '.join(map(repr, encodings))}")
+        try:
+            encodings[name].filled(value)
+        except ValueError as why:
+            raise ValueError(f"fill[{name!r}] {str(why).removeprefix('fill ')}") from None
 
-    >>> column_of("age", [3, None, True])
-    array([ 3., nan,  1.])
-    """
-    read = (_number(name, value) for value in values)
-    return np.array([math.nan if number is None else number for number in read], dtype=np.float64)
 
-
-def _number(name: object, value: Any) -> float | None:
-    """Return a value as a number, or None if it is missing."""
+def _code(encoding: Encoding, name: object, value: Any) -> float:
     try:
-        number = plain_number(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"{_called(name)} must be a number, got {value!r}; make numbers of it first, as a OneHotEncoder in a "
-            "pipeline does, or leave it out"
-        ) from None
-    return None if math.isnan(number) else number
+        return encoding.code(value)
+    except ValueError as why:
+        raise ValueError(f"{_called(name)} {why}") from None
 
 
 def _hashable(name: object) -> bool:

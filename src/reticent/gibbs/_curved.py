@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba.extending import overload
@@ -194,6 +194,8 @@ def draw_curved(rng, parts, n, out):
 @saved("curved sampler")
 class CurvedSampler:
     """Draws from the measure of a curved loss; the past is read again only when the reference point must move."""
+
+    _moves: ClassVar[tuple[str, ...]] = ("work",)
 
     def __init__(self, history: RowHistory, beta: float, lam: float) -> None:
         self.history = history

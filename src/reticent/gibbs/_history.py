@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,9 @@ class Columns:
     >>> len(columns), columns.vectors.shape
     (3, (3, 2))
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("_vectors", "_offsets", "_totals", "_count")
+    _grows: ClassVar[tuple[str, ...]] = ("_vectors", "_offsets", "_totals")
 
     def __init__(self, dim: int) -> None:
         self._vectors = np.zeros((0, dim))
@@ -100,6 +103,10 @@ class Columns:
         """Restore rows."""
         self._vectors, self._offsets = state["vectors"], state["offsets"]
         self._totals, self._count = state["totals"], len(state["offsets"])
+
+    def _check_moved(self) -> None:
+        if not self._count == len(self._vectors) == len(self._offsets) == len(self._totals):
+            raise ValueError(f"it holds {self._count} rounds in columns of other lengths")
 
 
 def grown(array: Array, capacity: int) -> Array:
@@ -221,6 +228,8 @@ class RowHistory:
     Rows added one by one and in blocks leave the same state to the last bit.
     """
 
+    _moves: ClassVar[tuple[str, ...]] = ("columns", "summary")
+
     def __init__(self, domain: Domain, loss: GeneralisedLinear) -> None:
         self.domain = domain
         self.loss = loss
@@ -287,6 +296,11 @@ class RowHistory:
             _add_parts(np.append(slopes @ vectors, bent)[None], sums, low)
         return sums[:d], sums[d:].reshape(d, d)
 
+    def _check_moved(self) -> None:
+        for part in (self.summary.hessian, self.summary.floor):
+            if (np.diag(part) < 0.0).any():
+                raise ValueError("the curvature of its past is below 0")
+
     def recentre(self, z: Array, gradient: Array, hessian: Array) -> None:
         """Move the reference point to z, where the derivatives are as given."""
         low = self.summary.low.copy()
@@ -317,6 +331,8 @@ class ObjectHistory:
     What they are read with is made from them when it is needed: it is no part of the state.
     """
 
+    _moves: ClassVar[tuple[str, ...]] = ("items", "scales", "bounds", "_reader", "_scales", "_limits")
+
     def __init__(self, domain: Domain, loss: Custom) -> None:
         self.domain, self.loss = domain, loss
         self.items: list[object] = []
@@ -327,6 +343,12 @@ class ObjectHistory:
     def _forget(self) -> None:
         self._reader: KeptRows = self.loss.reader(self.domain)
         self._scales = self._limits = np.zeros(0)
+
+    def _check_moved(self) -> None:
+        numbers = [*self.scales, *self.bounds]
+        plain = all(type(one) is float and 0.0 <= one < np.inf for one in numbers)
+        if not plain or not len(self.items) == len(self.scales) == len(self.bounds):
+            raise ValueError(f"it holds {len(self.items)} rounds, of which scales and bounds say otherwise")
 
     def __len__(self) -> int:
         """Return the number of rounds."""

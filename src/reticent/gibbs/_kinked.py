@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from reticent._core._tags import saved
 from reticent.domains._gaussian import propose
 from reticent.gibbs._history import RowHistory, quadratic_minimiser
 from reticent.gibbs._phi import margin
-from reticent.gibbs._quartic import Built, build_quartic, draw_radius, draw_tail, same_core
+from reticent.gibbs._quartic import Built, build_quartic, draw_radius, draw_tail, fits, same_core
 
 
 @kernel
@@ -228,6 +229,10 @@ class KinkedSampler:
     as much more as a new bound costs. Costs are counted in operations, not measured, so that runs can be repeated.
     """
 
+    _moves: ClassVar[tuple[str, ...]] = ("built", "slope", "builds", "stretch", "draws", "fresh", "excess")
+    _grows: ClassVar[tuple[str, ...]] = ("slope",)
+    _may_lack: ClassVar[tuple[str, ...]] = ("built",)
+
     PATIENCE = 4096  # proposals between two looks at whether a new bound would pay
     FRESH = 32  # draws after a build that show what a draw costs with a fresh bound
 
@@ -240,6 +245,12 @@ class KinkedSampler:
         self.draws = 0  # since the bound was built
         self.fresh = 0.0  # cost of the first of them
         self.excess = 0.0  # what the later ones cost beyond that
+
+    def _check_moved(self) -> None:
+        """Refuse a bound, from a file, whose arrays a kernel would read beyond their ends."""
+        d, built = self.history.domain.chart_dim, self.built
+        if self.slope.shape not in ((0,), (d,)) or (built is not None and not fits(built, d, len(self.history))):
+            raise ValueError("its quartic bound does not fit its body")
 
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
         """Return (chart point, proposals, rows read), or None after `limit` proposals."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -189,6 +189,9 @@ def draw_line(rng, line, n, out):
 class KinkSampler:
     """Draws for piecewise quadratic losses on an interval, with O(log t) levels of O(log t) search per evaluation."""
 
+    _moves: ClassVar[tuple[str, ...]] = ("breaks", "jumps", "prefix", "starts", "origins", "counts", "guess", "shape")
+    _grows: ClassVar[tuple[str, ...]] = ("breaks", "jumps", "prefix")
+
     def __init__(self, history: RowHistory, beta: float, lam: float) -> None:
         pieces = history.loss.pieces()
         if pieces is None or history.domain.chart_dim != 1:
@@ -212,6 +215,21 @@ class KinkSampler:
         vars(self).update(state)
         if self.shape[-1].size == 2:
             self.shape = *self.shape[:-1], np.append(self.shape[-1], [0.0, 0.0])
+
+    def _catch_up(self, found: KinkSampler) -> None:
+        pairs: Any = zip(found.shape[:-1], self.shape[:-1], strict=True)
+        if not all(np.array_equal(one, other) for one, other in pairs):
+            raise ValueError("its kinks are not those of its loss")
+
+    def _check_moved(self) -> None:
+        """Refuse levels, from a file, that a kernel would not find in the arrays."""
+        level, indexed, _ = self.counts.tolist()
+        starts, room = self.starts, len(self.breaks)
+        inside = 0 <= level <= _LEVELS and 0 <= indexed <= len(self.history) and starts[0] == 0
+        if not inside or not room == len(self.jumps) == len(self.prefix):
+            raise ValueError(f"it has {level} levels of kinks, of {indexed} rounds")
+        if (np.diff(starts[: level + 1]) <= 0).any() or starts[level] > min(room, indexed * self.shape[2].size):
+            raise ValueError(f"its {level} levels of kinks do not fit into {room} places")
 
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int]:
         """Return (chart point, density evaluations, rows read, which is none: the sums are exact)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +35,7 @@ class Draw:
 
 # The Gibbs measure of a stream of losses over a body, and draws from it.
 
+_METHODS = ("closed-form", "gaussian", "line", "curved", "quartic", "tangent", "proximal")
 _FEW = 256  # rounds up to which a kinked sum is simply evaluated
 _TRIES = 20_000  # exact proposals before a draw without a fixed method turns to the certified chain
 
@@ -61,6 +62,8 @@ class Gibbs:
     >>> draw.method, draw.distance, rt.Ball(dim=2).contains(draw.point)
     ('curved', 0.0, True)
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("_history", "_samplers", "_chosen")
 
     def __init__(
         self,
@@ -100,12 +103,15 @@ class Gibbs:
         options = {name: getattr(self, name) for name in ("lipschitz", "on_steep", "distance", "limit")}
         return Gibbs(self.domain, self.loss, self.beta, self.lam, **options)
 
-    def check_values(self, beta: float) -> None:
-        """Refuse a measure, from a file, with values that cannot be, or that is not one of this `beta` throughout."""
-        self.emptied()  # checks every value
-        for part in (self, *self._samplers.values()):
-            if (part.beta, part.lam) != (beta, self.lam):
-                raise ValueError(f"its measure has beta={part.beta!r} and lam={part.lam!r}, which are not the plan's")
+    def _catch_up(self, found: Gibbs) -> None:
+        """Have the samplers that a loaded measure has."""
+        self._samplers = {method: self._sampler(method) for method in found._samplers}
+
+    def _check_moved(self) -> None:
+        at, method = self._chosen
+        possible = ("", *self.methods) if at == self.rounds else ("", *_METHODS)  # others may have been, before
+        if not -1 <= at <= self.rounds or method not in possible:
+            raise ValueError(f"its measure has chosen {method!r} at round {at}")
 
     def _new_history(self) -> Any:
         # Histories and samplers are compiled: they are imported when a measure is made, not with the package.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -48,6 +48,8 @@ _draw_line = line_sampler(_evaluate).py_func  # type: ignore[attr-defined]
 class LineSampler:
     """Exact draws in one dimension from losses that only Python can call."""
 
+    _moves: ClassVar[tuple[str, ...]] = ("guess",)
+
     def __init__(self, history: Potential, beta: float, lam: float) -> None:
         self.history, self.beta, self.lam = history, beta, lam
         self.guess = 0.0
@@ -70,6 +72,12 @@ class Anchor:
     z: Array
     value: float
     gradient: Array
+
+
+def _check_point(found: Any, history: Potential) -> None:
+    right = type(found) is np.ndarray and found.dtype == np.float64 and found.shape == (history.domain.chart_dim,)
+    if not right or not np.isfinite(found).all():
+        raise ValueError("a point that a sampler has kept is none of its body")
 
 
 def anchor(history: Potential, z: Array) -> Anchor:
@@ -125,10 +133,23 @@ def _step(
 class TangentSampler:
     """Exact draws by rejection from one tangent near the mode: good while the losses bend little beside lam."""
 
+    _moves: ClassVar[tuple[str, ...]] = ("at", "counted", "_exact")
+    _may_lack: ClassVar[tuple[str, ...]] = ("at",)
+
     def __init__(self, history: Potential, beta: float, lam: float) -> None:
         self.history, self.beta, self.lam = history, beta, lam
         self.at: Anchor | None = None
-        self.counted = 0
+        self.counted = self._exact = 0
+
+    _exact = 0  # the rounds that the tangent has seen; some older states do not say
+
+    def _check_moved(self) -> None:
+        if self.at is None:
+            return
+        _check_point(self.at.z, self.history)
+        _check_point(self.at.gradient, self.history)
+        if type(self.at.value) is not float or not 0 <= self._exact <= len(self.history):
+            raise ValueError(f"its tangent has seen {self._exact} rounds, and lies at {self.at.value!r}")
 
     def prepare(self) -> Anchor:
         """Return the tangent at a point near the mode, found again when the past has grown by a tenth."""
@@ -153,6 +174,9 @@ class TangentSampler:
 class ProximalSampler:
     """Certified draws: a chain of exact proximal steps, as many as the distance asked takes (docs/theory, S11)."""
 
+    _moves: ClassVar[tuple[str, ...]] = ("step_size", "tuned_at", "_left")
+    _may_lack: ClassVar[tuple[str, ...]] = ("_left",)
+
     PILOTS = 24
 
     def __init__(self, history: Potential, beta: float, lam: float, distance: float, tangent: TangentSampler) -> None:
@@ -166,6 +190,15 @@ class ProximalSampler:
         self.step_size = 0.0
         self.tuned_at = -1
         self._left: tuple[int, int, Array] | None = None  # rounds, steps done and the point of a draw given up
+
+    def _check_moved(self) -> None:
+        if self.step_size < 0.0 or not -1 <= self.tuned_at <= len(self.history):
+            raise ValueError(f"its chain has steps of {self.step_size!r}, from round {self.tuned_at} on")
+        if self._left is not None:
+            rounds, done, y = self._left
+            _check_point(y, self.history)
+            if [type(rounds), type(done)] != [int, int] or not done >= 0 or not 0 <= rounds <= len(self.history):
+                raise ValueError(f"its chain was left after {done!r} steps, at round {rounds!r}")
 
     def steps(self, h: float) -> int:
         """Return how many steps of size h bring the chain within w = target sqrt(h) of the measure, and one more."""

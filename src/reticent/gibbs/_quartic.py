@@ -507,3 +507,27 @@ def _critical(coefficients: Array, edges: Array) -> Array:
                 found += [float(r.real) for r in np.roots(slope - np.array([0.0, 0.0, 0.0, target]))]
         out[k, : len(found)] = found
     return out
+
+
+def fits(built: Built, d: int, rounds: int) -> bool:
+    """Say whether a bound, from a file, has arrays of the types and shapes of one for so many rounds and dimensions."""
+    bound, norms, core = built
+    bins, many = len(bound.coefficients), len(pairs(d)[0])
+    floats = (
+        *((bound.slope, (d,)), (bound.unwhiten, (d, d)), (bound.whiten, (d, d)), (norms.precision, (d, d))),
+        *((bound.cubic, (d, many)), (bound.quartic, (many, many)), (bound.coefficients, (bins, 5))),
+        *((bound.edges, (bins + 1,)), (bound.longest, (bins,)), (bound.critical, (bins, *bound.critical.shape[1:2]))),
+    )
+    integers = (bound.starts, (bins + 1,)), (bound.order, (bound.rows,))
+    for arrays, kind in ((floats, "f8"), (integers, "i4 i8")):
+        if any(array.dtype.str[1:] not in kind or array.shape != shape for array, shape in arrays):
+            return False
+    heights, totals = core.radial.heights, core.radial.totals
+    none = core.gaussian and heights.shape == totals.shape == (1,)  # beyond a Gaussian there may be a tail only
+    if not none and (heights.shape, totals.shape) != ((CELLS,), (CELLS + 1,)):
+        return False
+    if not 0 < bound.rows <= rounds or not 0 <= bound.inner <= bins:
+        return False
+    inside = 0 <= bound.order.min() <= bound.order.max() < rounds
+    rising = bound.starts[0] == 0 and bound.starts[-1] == bound.rows and (np.diff(bound.starts) >= 0).all()
+    return bool(inside and rising) and all(part.dtype == np.float64 for part in core.envelope[1:5])

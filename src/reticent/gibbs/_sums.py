@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class QuadraticHistory:
 
     `total` and `bend` are kept in twice the precision, the rest of them in `low` and `low_bend` (docs/theory, Q12).
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("count", "total", "bend", "constant", "low", "low_bend")
 
     def __init__(self, domain: Domain, squared: bool) -> None:
         d = domain.chart_dim

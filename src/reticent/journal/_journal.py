@@ -11,10 +11,11 @@ from reticent._core._check import integer
 from reticent._core._random import Seed
 from reticent.journal._learner import JournaledLearner
 from reticent.journal._lock import Lock
-from reticent.journal._replay import START, first_facts, recovered, with_seal
+from reticent.journal._replay import START, check_states, first_facts, recovered, with_seal
 from reticent.journal._store import Record, Store, damaged
 from reticent.learners import Learner, make
 from reticent.losses import Loss
+from reticent.saving._key import Key, key_bytes
 from reticent.saving._parts import is_callers
 from reticent.systems._saved import pack_learner
 
@@ -40,7 +41,8 @@ class Journal:
 
     **The file is as sensitive as the data**: it holds every round, and the random generator. It is for its owner only
     (mode 0600), as are the files PATH-wal, PATH-shm and PATH-lock beside it, which belong to it. Never resume two
-    copies.
+    copies. With a `key` (16 bytes or more) states end with, and the chain is made of, HMAC-SHA256 codes: who does not
+    have it cannot change a record and go unnoticed. To put back an older copy of all files needs no key.
 
     >>> import os, tempfile
     >>> import reticent as rt
@@ -55,12 +57,19 @@ class Journal:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, batch: int = 1, prompt: bool = False, checkpoint: int = _EVERY
+        self,
+        path: str | os.PathLike[str],
+        *,
+        batch: int = 1,
+        prompt: bool = False,
+        checkpoint: int = _EVERY,
+        key: Key = None,
     ) -> None:
         """Open the file, or make it; raise `BlockingIOError` if it is open already."""
         self._batch = integer("batch", batch, least=1)
         self._prompt = bool(prompt)
         self._every = integer("checkpoint", checkpoint, least=1)
+        secret = key_bytes(key)
         self.path = os.path.realpath(os.fsdecode(path))
         self._process = os.getpid()
         self._learner: JournaledLearner | None = None
@@ -69,6 +78,7 @@ class Journal:
             raise ValueError(f"path must be that of a file in a folder that is there, got {os.fsdecode(path)!r}")
         if os.path.exists(self.path) and not os.path.isfile(self.path):
             raise ValueError(f"path must be that of a plain file, not of a pipe or device, got {os.fsdecode(path)!r}")
+        _refuse_links(self.path)
         try:
             self._lock = Lock(self.path)
         except BlockingIOError:
@@ -77,8 +87,10 @@ class Journal:
             told = f"the journal cannot be opened for writing: {error.strerror}"
             raise type(error)(error.errno, told, self.path) from error
         try:
-            self._store = Store(self.path, write=True)
+            self._store = Store(self.path, write=True, key=secret)
             self._check_whole(self._store)
+            if self._store.head.records:
+                check_states(self._store)
         except BaseException:
             if self._store is None:
                 self._lock.discard()
@@ -139,7 +151,7 @@ class Journal:
                 f"this learner after {learner.rounds} rounds is in a journal already, and in two the same randomness "
                 "would be used twice; resume it there, or start with a new one"
             )
-        state = pack_learner(learner)
+        state = pack_learner(learner, store.key)
         _given.add(learner)
         store.append([Record(START, learner.rounds, with_seal(first_facts(learner), state))], state)
         self._lock.write(store.head)
@@ -231,6 +243,15 @@ class Journal:
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse to be copied or pickled: a journal has one writer."""
         raise TypeError("a journal cannot be copied or pickled; close it, and open its path there")
+
+
+def _refuse_links(path: str) -> None:
+    """Refuse a file of several names: each has a lock and a log of its own, so that two could write at once."""
+    if os.path.exists(path) and os.stat(path).st_nlink > 1:
+        raise ValueError(
+            f"a journal must have one name, and {path} is one of {os.stat(path).st_nlink} hard links to the same file; "
+            "delete the other names, or make copies with `cp` while it is closed, and never resume two"
+        )
 
 
 def _learner_of(what: Any, loss: Loss | None, seed: Seed, options: dict[str, Any]) -> Learner:

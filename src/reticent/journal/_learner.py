@@ -16,6 +16,7 @@ from reticent.journal._replay import ROUNDS, STATE, Taken, with_seal
 from reticent.journal._store import Record, Store
 from reticent.learners import Learner, Trace
 from reticent.losses import Loss
+from reticent.saving import Key
 from reticent.systems._saved import pack_learner
 from reticent.systems._words import claim_rows
 
@@ -137,17 +138,17 @@ class JournaledLearner:
         if len(self._room):
             self._enter(self._room.block())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, key: Key = None) -> None:
         """Write the state after all rounds to a file of its own, as `Learner.save` does.
 
         Resume either that file or the journal, never both.
         """
-        self._alone(self._save, path)
+        self._alone(self._save, path, key)
 
-    def _save(self, path: str | os.PathLike[str]) -> None:
+    def _save(self, path: str | os.PathLike[str], key: Key) -> None:
         self._store.refuse_own(path)
         self._flush()
-        self._inner.save(path)
+        self._inner.save(path, key=key)
 
     def checkpoint(self) -> None:
         """Write the state to the journal, so that resuming takes in no round before this one again."""
@@ -198,9 +199,10 @@ class JournaledLearner:
 
     def _write(self, records: Iterable[Record], *, state: bool) -> None:
         """Commit records, with the state of the learner after them if that is asked for, and show what is there now."""
-        kept = pack_learner(self._inner) if state else None
+        kept = pack_learner(self._inner, self._store.key) if state else None
         if kept is not None:
             records = chain(records, [Record(STATE, self._inner.rounds, with_seal(b"", kept))])
+        self._lock.check_place()
         self._store.append(records, kept)
         self._lock.write(self._store.head)
         if state:

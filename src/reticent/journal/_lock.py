@@ -69,6 +69,16 @@ class Lock:
         """Say whether the file is in its place still."""
         return place_of(self.path) == _place(os.fstat(self._file))
 
+    def check_place(self) -> None:
+        """Refuse to go on without the file: another process could have made a new one, and be writing too."""
+        if not self.here():
+            raise OSError(
+                errno.ESTALE,
+                "the journal could not be used: this file, its lock, was removed or replaced while it was open; close "
+                "the journal, see who else has it open, and open it again",
+                self.path,
+            )
+
     def read(self) -> Head | None:
         """Return how far the journal had come, as far as is known."""
         texts = [os.pread(self._file, _LENGTH, slot).decode(errors="replace").strip("\0 ") for slot in _SLOTS]

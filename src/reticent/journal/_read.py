@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from reticent._core._check import Array
+from reticent.hindsight._trace import Trace, prepared
 from reticent.journal._replay import START, read_facts, replayed, rounds_of
 from reticent.journal._store import Store
 from reticent.losses import Loss
+from reticent.saving._key import Key, key_bytes
 
 
 class Change(NamedTuple):
@@ -36,10 +38,10 @@ class Reader:
     (50, 50, True)
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open the file for reading."""
+    def __init__(self, path: str | os.PathLike[str], *, key: Key = None) -> None:
+        """Open the file for reading; a journal with a key needs it."""
         self.path = os.fsdecode(path)
-        self._store = Store(os.path.realpath(self.path), write=False)
+        self._store = Store(os.path.realpath(self.path), write=False, key=key_bytes(key))
         try:
             self._store.snapshot()
             if self._store.new or not self._store.head.records:
@@ -77,6 +79,31 @@ class Reader:
                 if not np.array_equal(point, last.point):
                     last = Change(place, record.rounds, point)
                     yield last
+
+    def traces(self, loss: Loss, on_steep: str = "raise") -> Generator[Trace, None, None]:
+        """Yield what the learner did, as `observe_many` returned it, record by record, with the rounds themselves.
+
+        `loss` and `on_steep` must be those that it was started with; every record is checked on the way.
+        """
+        plan, point, first = self.facts["plan"], self.facts["decision"], int(self.facts["rounds"])
+        for record, rounds in rounds_of(self._store):
+            block = tuple(part[: rounds.taken] for part in rounds.block)
+            points = np.concatenate([point[None], rounds.points])
+            yield Trace.record(
+                plan.domain,
+                loss,
+                lipschitz=plan.lipschitz,
+                on_steep=on_steep,
+                first=first,
+                starts=np.concatenate([[0], rounds.places - first]),
+                chart_points=plan.domain.to_chart(points),
+                points=points,
+                final=points[-1],
+                parts=list(prepared(plan.domain, loss, plan.lipschitz, on_steep, (block,))),
+                data=block,
+                comparators=plan.comparators,
+            )
+            point, first = points[-1], record.rounds
 
     def spent(self, delta: float | None = None) -> float | None:
         """Return the epsilon that the rounds on disk may have cost one of them; None if the plan claims none."""

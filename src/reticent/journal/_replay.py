@@ -15,7 +15,7 @@ from reticent.journal._blocks import Block, Rounds
 from reticent.journal._store import Record, Store, damaged
 from reticent.learners import Learner, Trace
 from reticent.losses import Custom, Loss
-from reticent.saving._format import body_of, thing_of
+from reticent.saving._format import body_of, check_whole, thing_of
 from reticent.systems._decider import Places
 from reticent.systems._grid import largest_step
 from reticent.systems._saved import unpack_learner
@@ -114,10 +114,33 @@ def _walked(store: Store, loss: Loss | None, begin: int) -> Learner:
 
 
 def _state(store: Store, number: int, record: Record, loss: Loss | None) -> Learner:
-    learner = unpack_learner(store.state(number), f"the state in {store.path}", loss)
-    if learner.rounds != record.rounds or _seal(store.state(number)) != _seal_in(record):
-        raise ValueError(damaged(store.path, f"the state kept with record {number} is not the one that was written"))
+    learner = unpack_learner(_checked(store, number, record), f"the state in {store.path}", loss, store.key)
+    if learner.rounds != record.rounds:
+        raise ValueError(_not_written(store, number))
     return learner
+
+
+def check_states(store: Store) -> None:
+    """Refuse a journal of which a state was changed: the first, which only a check from the beginning reads, too."""
+    for number in {1, store.latest_state()} - {0}:
+        _checked(store, number, store.record(number))
+
+
+def _checked(store: Store, number: int, record: Record) -> bytes:
+    state = store.state(number)
+    if not state:
+        raise ValueError(damaged(store.path, "the state of its learner is missing"))
+    if _seal(state) != _seal_in(record):
+        raise ValueError(_not_written(store, number))
+    try:
+        check_whole(state, "it", store.key)
+    except ValueError as error:
+        raise ValueError(_not_written(store, number)) from error
+    return state
+
+
+def _not_written(store: Store, number: int) -> str:
+    return damaged(store.path, f"the state kept with record {number} is not the one that was written")
 
 
 def _seal(state: bytes) -> bytes:

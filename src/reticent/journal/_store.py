@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import hashlib
 import os
 import sqlite3
 import weakref
@@ -14,10 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reticent.journal._lock import Head, place_of
+from reticent.saving._key import digester
 from reticent.saving._write import ENDS, OWNER_ONLY, sync_folder
 
-VERSION = 1
-"""The version of the format."""
+VERSION = 2
+"""The version of the format: 1, or 2 for journals with a key, whose chain is made of authentication codes."""
 _MARK = 0x52544A4C  # "RTJL", where SQLite keeps what kind of application a file belongs to
 _PIECE = 1 << 26  # bytes of a state in one row: SQLite's rows end at a gigabyte
 _PAGE = 1 << 14  # bytes: a commit of a thousand rounds writes few of them, one of a single round not much more
@@ -49,8 +49,8 @@ class Store:
     What is written together is committed together, and is on the disk when `append` returns.
     """
 
-    def __init__(self, path: str, *, write: bool) -> None:
-        self.path, self._write, self._process = path, write, os.getpid()
+    def __init__(self, path: str, *, write: bool, key: bytes | None = None) -> None:
+        self.path, self._write, self.key, self._process = path, write, key, os.getpid()
         self._connection = _connect(path, write)
         _open.add(self)
         try:
@@ -91,6 +91,9 @@ class Store:
                 f"{self.path} has version {version} of the format of journals, and this reticent reads up to {VERSION}"
                 "; update reticent"
             )
+        if version and (version == VERSION) != (self.key is not None):
+            told = "with a key, and none was given; give it" if self.key is None else "without a key; open it without"
+            raise ValueError(f"{self.path} was started {told}, as rt.Journal(path, key=...) has it")
 
     def check_pages(self) -> None:
         """Refuse a file whose pages are not as SQLite writes them: it might notice only when it writes there."""
@@ -126,9 +129,9 @@ class Store:
             if self.new:
                 for statement in _TABLES:
                     self._run(statement)
-                self._run(f"PRAGMA user_version = {VERSION}")
+                self._run(f"PRAGMA user_version = {1 if self.key is None else VERSION}")
             for record in records:
-                head = _linked(head, record)
+                head = self._linked(head, record)
                 since += len(record.body)
                 row = (head.records, record.kind, record.rounds, record.body, head.digest)
                 self._run("INSERT INTO records VALUES (?, ?, ?, ?, ?)", *row)
@@ -180,9 +183,10 @@ class Store:
                     if [type(part) for part in parts] != [str, int, bytes]:
                         raise ValueError(damaged(self.path, f"record {number} is not one"))
                     record = Record(*parts)
-                    head = _linked(head, record)
+                    head = self._linked(head, record)
                     if number != head.records or digest != head.digest:
-                        raise ValueError(damaged(self.path, f"record {head.records} was changed, or is missing"))
+                        key = "" if self.key is None else ", or was written with another key"
+                        raise ValueError(damaged(self.path, f"record {head.records} was changed, or is missing{key}"))
                     yield number, record
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise told(self.path, error) from error
@@ -190,6 +194,20 @@ class Store:
             raise ValueError(
                 damaged(self.path, f"{self.head.records} records were written, and {head.records} are there")
             )
+
+    def _linked(self, head: Head, record: Record) -> Head:
+        digest = digester(self.key, head.digest)
+        number = head.records + 1
+        digest.update(f"{number} {record.kind} {record.rounds} {len(record.body)}\n".encode())
+        digest.update(record.body)
+        return Head(number, record.rounds, digest.digest())
+
+    def record(self, number: int) -> Record:
+        """Return one record, which nothing has been checked of."""
+        rows = self._run("SELECT kind, rounds, body FROM records WHERE number = ?", number)
+        if len(rows) != 1 or [type(part) for part in rows[0]] != [str, int, bytes]:
+            raise ValueError(damaged(self.path, f"record {number} is missing, or is not one"))
+        return Record(*rows[0])
 
     def link(self, number: int) -> bytes:
         """Return the link of the chain at a record."""
@@ -246,14 +264,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
 
 
-def _linked(head: Head, record: Record) -> Head:
-    digest = hashlib.sha256(head.digest)
-    number = head.records + 1
-    digest.update(f"{number} {record.kind} {record.rounds} {len(record.body)}\n".encode())
-    digest.update(record.body)
-    return Head(number, record.rounds, digest.digest())
-
-
 def _connect(path: str, write: bool) -> sqlite3.Connection:
     place = Path(path)
     if write and not place.exists():
@@ -275,6 +285,16 @@ def _connect(path: str, write: bool) -> sqlite3.Connection:
 def damaged(path: str, what: str) -> str:
     """Say that a journal is damaged."""
     return f"{path} is damaged: {what}; nothing was recovered, take a copy that is whole"
+
+
+def _most_bytes() -> int | None:
+    """Return how large a file may be, by the limits of the process; None without a limit."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return None if most == resource.RLIM_INFINITY else most
 
 
 _REASONS = {
@@ -304,4 +324,10 @@ def told(path: str, error: sqlite3.Error | UnicodeDecodeError) -> Exception:
     for start, (number, words) in _REASONS.items():
         if name.startswith(start):
             return OSError(number, f"the journal could not be used: {words}", path)
+    most = _most_bytes()
+    if name.startswith("SQLITE_IOERR") and most is not None:
+        words = (
+            f"a file of this process may have {most} bytes at most (ulimit -f); raise that limit, or look at the disk"
+        )
+        return OSError(errno.EFBIG, f"the journal could not be used: {words}", path)
     return OSError(errno.EIO, f"the journal could not be used: {error}", path)

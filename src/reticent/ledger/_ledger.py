@@ -50,8 +50,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a population stands. `spent` is the part of the filter's budget, which decides; `total` describes.
+    """How a population stands. `spent` is the part of the budget, by the filter that decides; `total` describes.
 
+    Where all entries are pure, `spent` is the smaller of the filter's part and of what their epsilons are of epsilon.
     `left_mu` and `left_epsilon` are the largest Gaussian and the largest pure release that still fit. `total` is what
     the entries cost together at the budget's delta by tight composition, as if they had been fixed in advance.
     """

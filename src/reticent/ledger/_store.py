@@ -72,10 +72,11 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[Writer]:
         """Hold the ledger for one decision; what is appended is on disk when the block is left without an error."""
+        seen = self._seen
         with self._database.told("ledger", "no entry was made for certain, so release nothing"):
             with self._database.writing() as connection:
                 writer = Writer(self, connection)
-                writer.check()
+                writer.check(seen)
                 yield writer
                 head = writer.head()
             self._remember(head)
@@ -83,9 +84,10 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Reader]:
         """Look at the ledger as it is at one moment; writers need not wait."""
+        seen = self._seen  # before the look begins, which does not show what others write from then on
         with self._database.told("ledger", "it could not be read"), self._database.reading() as connection:
             reader = Reader(self, connection)
-            reader.check()
+            reader.check(seen)
             yield reader
             head = reader.head()
         self._remember(head)
@@ -109,9 +111,9 @@ class Reader:
             raise ValueError(f"the head of {self._store.shown!r} is gone: the ledger was damaged")
         return int(found[0]), str(found[1])
 
-    def check(self) -> None:
-        """Refuse a ledger whose end was cut off, or that lacks what was seen here before."""
-        head, seen = self.head(), self._store._seen
+    def check(self, seen: tuple[int, str]) -> None:
+        """Refuse a ledger whose end was cut off, or that lacks a record that was seen here before."""
+        head = self.head()
         last = self.record(head[0])
         if head[0] and (last is None or last.digest != head[1] or digest(last.content) != head[1]):
             raise ValueError(

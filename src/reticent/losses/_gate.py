@@ -46,14 +46,23 @@ class Gate:
             raise ValueError(
                 f"rounds of {self.loss!r} must be given as ({', '.join(self.loss.data)}), got {len(block)} arguments"
             )
-        parts = [
-            self.loss.prepare(self.domain, *part, lipschitz=self.lipschitz, on_steep=self.on_steep)
-            for part in self._parts(block)
-        ]
+        parts: list[Any] = []
+        # Whatever the caller has numpy do about underflow: a round is as good as its numbers.
+        with np.errstate(all="ignore"):
+            for part in self._parts(block):
+                parts.append(self._prepared(part, sum(map(len, parts))))
         if isinstance(self.loss, Custom):
             for part in parts:
                 self._look(part)
         return parts
+
+    def _prepared(self, part: Sequence[Any], start: int) -> Any:
+        try:
+            return self.loss.prepare(self.domain, *part, lipschitz=self.lipschitz, on_steep=self.on_steep)
+        except ValueError as error:
+            if start:
+                raise ValueError(f"of the rows from row {start} on, counted from 0 again: {error}") from error
+            raise
 
     def _look(self, rows: Objects) -> None:
         """Look at each object once, at the centre: functions that do not work are found before anything is stored."""

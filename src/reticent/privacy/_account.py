@@ -164,9 +164,9 @@ class Certificate(ABC):
         """Return where a curve that is drawn ends."""
         return self.epsilon(1e-12)
 
-    @abstractmethod
     def heading(self) -> str:
-        """Say what the account covers, and for whom."""
+        """Say what the account covers, and for whom; a certificate that says no more is known by its values."""
+        return "What is certified"
 
     def _remark(self) -> str:
         """Say what else is to be known."""

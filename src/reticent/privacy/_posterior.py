@@ -44,6 +44,10 @@ class Promise(Certificate):
     stated: float
     at: float
 
+    def heading(self) -> str:
+        """Say what it covers."""
+        return f"Whatever is (epsilon {self.stated:g}, delta {self.at:g})-private"
+
     def delta(self, epsilon: float) -> float:
         """Return the smallest delta that holds at `epsilon`: that of randomised response with a chance of failure."""
         rest = max(0.0, -math.expm1(check_epsilon(epsilon) - self.stated) / (1 + math.exp(-self.stated)))
@@ -181,6 +185,10 @@ class _Group(Certificate):
 
     one: Certificate
     size: int
+
+    def heading(self) -> str:
+        """Say what it covers."""
+        return f"{self.one.heading()}; {self.size} such changes at once"
 
     def delta(self, epsilon: float) -> float:
         """Return a delta that holds at `epsilon`: each step at a part of it."""

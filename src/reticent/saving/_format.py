@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import metadata
 from typing import Any
 
+import numpy as np
+
 from reticent.losses import Loss
+from reticent.saving._key import digester, same_digest
 from reticent.saving._parts import ALIGNED, Assembly, Parts
 
 MARK = b"\x89reticent state\n"
@@ -19,6 +21,7 @@ VERSION = 2
 
 In version 1 classes stood by the modules they lived in; `reticent.saving._old` knows what they are called today.
 """
+_KEYED = 1 << 32  # added to the version of a file that ends with an authentication code in the place of a checksum
 _DIGEST = 32
 _HEAD = len(MARK) + 8
 _UNREADABLE = (
@@ -68,14 +71,15 @@ def _structure(body: memoryview) -> dict[str, Any]:
     return found
 
 
-def pack(kind: str, thing: Any) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of a saved file."""
-    yield from sealed([MARK, VERSION.to_bytes(8, "little"), *body_of(kind, thing)])
+def pack(kind: str, thing: Any, key: bytes | None = None) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of a saved file; with a key, of one that only who has it can change."""
+    version = VERSION if key is None else VERSION + _KEYED
+    yield from sealed([MARK, version.to_bytes(8, "little"), *body_of(kind, thing)], key)
 
 
-def sealed(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
-    """Yield pieces, and then the checksum of them all."""
-    digest = hashlib.sha256()
+def sealed(pieces: Iterable[bytes | memoryview], key: bytes | None = None) -> Iterator[bytes | memoryview]:
+    """Yield pieces, and then the checksum of them all, or their authentication code."""
+    digest = digester(key)
     for piece in pieces:
         digest.update(piece)
         yield piece
@@ -103,19 +107,48 @@ def check_mark(kind: str, head: bytes | memoryview, source: str) -> None:
     )
 
 
+def check_whole(data: bytes, source: str, key: bytes | None = None) -> None:
+    """Refuse the bytes of a saved file that were changed or cut off, or written without the key, or with another."""
+    view = memoryview(data)
+    held, digest = view[:-_DIGEST], bytes(view[-_DIGEST:])
+    keyed = int.from_bytes(view[len(MARK) : _HEAD], "little") // _KEYED == 1
+    whole = len(data) >= _HEAD + _DIGEST
+    if keyed and whole and key is None:
+        raise ValueError(
+            f"{source} was written with a key, and none was given, or it is damaged; give it as key=..., or take a "
+            "copy that is whole"
+        )
+    if whole and same_digest(digester(key if keyed else None, held).digest(), digest):
+        if key is not None and not keyed:
+            raise ValueError(
+                f"{source} was written without a key, so nobody knows who wrote it; load it without one only if you do"
+            )
+        return
+    if keyed and whole:
+        raise ValueError(
+            f"{source} was written with another key, or changed since: its authentication code does not fit its "
+            f"{len(data)} bytes; give the key that it was saved with, or take a copy that is whole"
+        )
+    raise ValueError(
+        f"{source} is damaged: its checksum does not fit its {len(data)} bytes, so it was changed or cut off; take "
+        "a copy that is whole"
+    )
+
+
 def unpack(
-    kind: str, data: bytes, source: str, loss: Loss | None = None, check: Callable[[Any], None] | None = None
+    kind: str,
+    data: bytes,
+    source: str,
+    loss: Loss | None = None,
+    check: Callable[[Any], None] | None = None,
+    key: bytes | None = None,
 ) -> Any:
     """Return the thing in the bytes of a saved file; `source` names the file in messages, `check` may refuse it."""
     view = memoryview(data)
     check_mark(kind, view, source)
-    held, digest = view[:-_DIGEST], view[-_DIGEST:]
-    if len(data) < _HEAD + _DIGEST or hashlib.sha256(held).digest() != bytes(digest):
-        raise ValueError(
-            f"{source} is damaged: its checksum does not fit its {len(data)} bytes, so it was changed or cut off; take "
-            "a copy that is whole"
-        )
-    number = int.from_bytes(view[len(MARK) : _HEAD], "little")
+    check_whole(data, source, key)
+    held = view[:-_DIGEST]
+    number = int.from_bytes(view[len(MARK) : _HEAD], "little") % _KEYED
     if number > VERSION:
         raise ValueError(
             f"{source} has version {number} of the format, and this reticent ({maker()}) reads up to "
@@ -127,7 +160,8 @@ def unpack(
             raise ValueError(f"there is no version {number} of the format")
         found = thing_of(kind, body, loss)
         if check is not None:
-            check(found)
+            with np.errstate(all="ignore"):  # numbers that cannot be are refused, not warned of
+                check(found)
         return found
     except _UNREADABLE as error:
         if isinstance(error, ValueError) and str(error).startswith("loss must be"):

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
+
 from reticent._core._check import integer, positive, real
 from reticent._core._errors import WorkLimitError
 from reticent._core._html import card, grid, join
@@ -229,6 +231,7 @@ class Wanted(TypedDict, total=False):
     certificate_at_most: float | None
 
 
+@np.errstate(under="ignore")  # whatever the caller has numpy do about it
 def compare_plans(
     domain: Domain,
     horizon: int,
@@ -314,6 +317,7 @@ def _tried(found: Comparison, offer: Offer, like: Any) -> Offer:
         return replace(offer, reason="needs too much work")
 
 
+@np.errstate(under="ignore")
 def best_plan(domain: Domain, horizon: int, lipschitz: float, loss: Loss, **goal: Unpack[Wanted]) -> BasePlan:
     """Return the plan with the lowest certificate among all systems that apply; the goal as for `compare_plans`.
 

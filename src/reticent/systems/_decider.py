@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ class Decider(Protocol):
 
 class Batched:
     """What walks without a budget share whose decision may change at the end of every batch of a fixed length."""
+
+    _moves: ClassVar[tuple[str, ...]] = ("done", "torn")
 
     batch: int = 1
 

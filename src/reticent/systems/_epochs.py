@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from reticent._core._check import Array
 from reticent.systems._decider import Changes, Decider
@@ -16,6 +16,8 @@ class Epochs(ABC):
     `walk` is the present one, in an epoch of `length` rounds that `plan` is for; `before` counts the rounds of those
     that are over, whose plans are kept in `past`.
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("number", "before", "past", "_renewing", "plan", "length", "walk")
 
     walk: Decider
     plan: BasePlan

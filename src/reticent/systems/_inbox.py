@@ -64,7 +64,10 @@ class Inbox:
             features = converted
         place = self.features[count]
         place[:] = features
-        square = place.dot(place)
+        try:
+            square = place.dot(place)
+        except FloatingPointError:  # the caller has numpy raise it; the full check looks closer
+            return False
         target = 0.0
         if not self.linear:
             target = row[1]

@@ -9,14 +9,15 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from reticent._core._check import Array, integer
+from reticent._core._forks import refuse_fork, watch
 from reticent._core._html import card, numbers
 from reticent._core._progress import Progress, watched
-from reticent._core._random import Seed, generator
-from reticent.domains._base import read_only
+from reticent._core._random import Seed, taken_over
+from reticent.domains._base import unchangeable
 from reticent.hindsight import Trace
 from reticent.losses import Loss
 from reticent.losses._gate import Gate
-from reticent.saving import pack, write_file
+from reticent.saving import Key, check_twin, key_bytes, pack, write_file
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._inbox import Inbox
 from reticent.systems._plan import BasePlan, SystemPlan
@@ -44,6 +45,8 @@ class Learner(ABC):
     _busy = False
     """Whether a call is at work. No other thread can come between looking at it and setting it (and no lock is there
     to be left locked by an interrupt): the interpreter changes threads at calls and loops only."""
+    _forked = False
+    """Whether this is the copy of a private learner in a fork of its process, where it can do nothing."""
 
     _parts: ClassVar[tuple[str, ...]] = (
         *("plan", "loss", "_on_steep", "_rng", "_switches", "_rounds", "_gate", "_inbox", "_walk", "_last"),
@@ -61,21 +64,29 @@ class Learner(ABC):
         """Put the first decision in play.
 
         `seed` None is a cryptographic generator, as privacy needs; a number is for tests and experiments. Rounds
-        steeper than `plan.lipschitz` are refused, or scaled down to it with `on_steep="clip"`.
+        steeper than `plan.lipschitz` are refused, or scaled down to it with `on_steep="clip"`. A generator that is
+        given is copied, and jumps ahead: no two learners, nor a learner and its caller, draw the same numbers.
         """
         if not isinstance(loss, Loss):
             raise ValueError(f"loss must be one of the losses of reticent.losses, got {loss!r}")
         self.plan, self.loss = plan, loss
         self._on_steep = on_steep
-        self._rng = generator(seed)
+        self._rng = taken_over(seed)
         self._switches = 0
         self._rounds = 0  # taken from the caller: those in the inbox included
         self._gate = self._new_gate()
         self._inbox = Inbox(plan.domain, loss, plan.lipschitz)
         self._last = self._promised()
-        self._walk: Decider = self._new_walk()
+        with np.errstate(all="ignore"):
+            self._walk: Decider = self._new_walk()
         self._round_steps()
         self._stand()
+        self._settle_down()
+
+    def _settle_down(self) -> None:
+        """Belong to this process."""
+        if self.plan.private:
+            watch(self)
 
     def _promised(self) -> int:
         """Return how many rounds the promises of the plan last for: rounds beyond are refused."""
@@ -161,7 +172,7 @@ class Learner(ABC):
 
         A round that is refused leaves the learner as it was.
         """
-        if self._busy:
+        if self._busy or self._forked:
             self._refuse_overlap()
         try:
             self._busy = True
@@ -187,7 +198,7 @@ class Learner(ABC):
         `progress=True` a bar on standard error shows how far a long block has come (it needs rich, of the extra lab);
         a function is told the rounds done and all of them instead, some 32,000 rounds apart.
         """
-        if self._busy:
+        if self._busy or self._forked:
             self._refuse_overlap()
         try:
             self._busy = True
@@ -214,15 +225,18 @@ class Learner(ABC):
             error.add_note(f"{self._rounds - first} of the {count} rounds of this block had been taken in.")
             raise
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, key: Key = None) -> None:
         """Write the state to a file, from which `rt.load(path)` makes a learner that goes on bit for bit.
 
         The file appears whole or not at all, with a checksum, and only its owner can read it (mode 0600): **it is as
         sensitive as the data**, because it holds past rounds and the random generator. Resume it once, and destroy it:
         two learners with the same randomness break privacy. The learner itself must not go on either, once the
         file is resumed. `rt.Journal` keeps a learner on disk all the time.
+
+        With a `key` (16 bytes or more; `secrets.token_bytes(32)`) the file ends with an HMAC-SHA256 code: `rt.load`
+        with the same key refuses what anybody else has written or changed. It hides nothing.
         """
-        write_file(path, pack(STATE, self.whole()))
+        write_file(path, pack(STATE, self.whole(), key_bytes(key)))
 
     def whole(self) -> Learner:
         """Return the learner itself; refuse one that an interrupt has left between two rounds."""
@@ -238,14 +252,18 @@ class Learner(ABC):
 
         The checksum of a file finds accidents; this finds a state that something else than `save` has put together:
         what has checks of its own is made again, so that they speak, and what says the same thing twice must say it
-        alike.
+        alike. A new learner of the plan says what must be equal, and of which kind the rest is, before compiled code
+        sees it.
         """
         odd = (vars(self).keys() - {"_busy"}) ^ {*self._parts}
         if odd or self._busy:
             raise ValueError(f"its state has {sorted(odd) or ['_busy']} too many or too few")
         self._check_plans()
         self._check_counts()
-        self._check_doors()
+        self._round_steps()
+        twin = type(self)(self.plan, self.loss, 0, on_steep=self._on_steep)
+        self._check_doors(twin)
+        check_twin(self._walk, twin._walk, (self._rng, twin._rng), "its walk")
         self._check_decision()
         repr(self)  # reads what else there is of the walk
 
@@ -254,13 +272,9 @@ class Learner(ABC):
         return [self.plan]
 
     def _check_plans(self) -> None:
-        """Refuse plans that are not as a planner wrote them, and a measure that is not that of the present one."""
-        plans = [self.plan, *self._plans()]
-        for plan in {id(plan): plan for plan in plans}.values():
+        """Refuse plans that are not as a planner wrote them."""
+        for plan in {id(plan): plan for plan in (self.plan, *self._plans())}.values():
             plan.check_as_written()
-        measure = getattr(self._walk, "measure", None)
-        if measure is not None:
-            measure.check_values(beta=plans[-1].beta)
 
     def _check_counts(self) -> None:
         for name in ("_switches", "_rounds", "_last"):
@@ -269,15 +283,17 @@ class Learner(ABC):
             raise ValueError(f"it counts {self._rounds} rounds, and its walk {self._walk.done}")
         if self._last != self._promised():
             raise ValueError(f"it would go on for {self._last} rounds, where its plan has {self._promised()}")
-        if self._rounds > self._last or self._wake < self._rounds:
-            raise ValueError(f"it stands at round {self._rounds} of {self._last}")
+        if self._rounds > self._last or self._switches > self._rounds:
+            raise ValueError(f"it stands at round {self._rounds} of {self._last}, after {self._switches} switches")
+        if type(self._wake) is not int or not self._rounds <= self._wake <= max(int(self._walk.due), self._rounds):
+            raise ValueError(f"it would let rounds wait until round {self._wake!r}")
 
-    def _check_doors(self) -> None:
+    def _check_doors(self, new: Learner) -> None:
         """What lets rounds in must do so as for a new learner, or it holds some back for the full check."""
-        gate, inbox = self._new_gate(), Inbox(self.plan.domain, self.loss, self.plan.lipschitz)
-        found, new = self._inbox.__getstate__(), inbox.__getstate__()
-        easier = found.pop("most") > new.pop("most") or found.pop("capacity") > new.pop("capacity")
-        if easier or found != new or type(self._gate) is not type(gate) or vars(self._gate) != vars(gate):
+        kinds = type(self._gate) is type(new._gate) and type(self._inbox) is type(new._inbox)
+        inbox, other = self._inbox.__getstate__(), new._inbox.__getstate__()
+        easier = not 0 <= inbox.pop("capacity") <= other.pop("capacity") or not inbox.pop("most") <= other.pop("most")
+        if not kinds or easier or inbox != other or vars(self._gate) != vars(new._gate):
             raise ValueError("it would let in rounds that its plan does not allow")
 
     def _check_decision(self) -> None:
@@ -286,8 +302,6 @@ class Learner(ABC):
         known = any(np.array_equal(x, domain.from_chart(u)) for u in (self._u, self._walk.u))
         if not known or not domain.contains(x):
             raise ValueError(f"its decision {x} is not the one of its walk, or lies outside {domain!r}")
-        if x.flags.writeable:
-            raise ValueError("its decision can be written to")
 
     def _record(self, block: tuple[Any, ...], parts: list[Any], first: int, begin: Array, changes: Changes) -> Trace:
         u = np.concatenate([begin[None], changes.points(begin.size)])
@@ -307,6 +321,8 @@ class Learner(ABC):
         )
 
     def _refuse_overlap(self) -> NoReturn:
+        if self._forked:
+            refuse_fork("learner")
         raise RuntimeError(
             "this learner is at work in another call, of another thread or of a loss function, and this one was "
             "refused; nothing of it was recorded: let threads take turns with a lock, or use rt.Journal"
@@ -344,8 +360,10 @@ class Learner(ABC):
         self._round_steps()
         changes, before = Changes(), self._walk.u.copy()
         try:
-            for rows in watched(parts, progress):
-                self._walk.take(rows, changes)
+            # Whatever the caller has numpy do about underflow: an error in the middle would tell of a round.
+            with np.errstate(all="ignore"):
+                for rows in watched(parts, progress):
+                    self._walk.take(rows, changes)
         finally:
             changes = self._shown(changes, before)
             self._switches += len(changes)
@@ -356,7 +374,7 @@ class Learner(ABC):
         """Bring what the caller sees up to date with the walk; the count, which tells of an interrupt, comes last."""
         done = int(self._walk.done)
         if moved:
-            self._x = read_only(self.plan.domain._from_chart(self._u))
+            self._x = unchangeable(self.plan.domain._from_chart(self._u))
         # Rounds can wait in the inbox until the decision may change, or it is full.
         self._wake = min(int(self._walk.due), done + self._inbox.capacity)
         self._rounds = max(done, self._rounds)  # fewer than were acknowledged: some were lost on the way
@@ -380,7 +398,7 @@ class Learner(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle with nothing in the inbox; the state is as secret as the data."""
-        if self._busy:
+        if self._busy or self._forked:
             self._refuse_overlap()
         try:
             self._busy = True
@@ -388,6 +406,14 @@ class Learner(ABC):
         finally:
             self._busy = False
         return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state: the learner belongs to the process that it is loaded in."""
+        vars(self).update(state)
+        if isinstance(state.get("_x"), np.ndarray):
+            self._x = unchangeable(state["_x"])
+        if isinstance(state.get("plan"), BasePlan):
+            self._settle_down()
 
 
 class SystemLearner(Learner):

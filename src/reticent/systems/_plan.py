@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from reticent._core._check import Array, integer, positive
@@ -188,6 +189,18 @@ class BasePlan(ABC):
             _REAL_NUMBERS.reset(told)
         if again != self or getattr(again, "seal", None) != getattr(self, "seal", None):
             raise ValueError("its plan is not as the planner wrote it")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Save what the plan says, not what was computed from it."""
+        return self._said(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state; what follows from it is computed again, whatever the file has."""
+        vars(self).update(self._said(state))
+
+    def _said(self, state: dict[str, Any]) -> dict[str, Any]:
+        kind = type(self)
+        return {name: value for name, value in state.items() if type(getattr(kind, name, None)) is not cached_property}
 
     def check_loss(self, loss: Loss) -> None:  # noqa: B027 (most methods take any)
         """Refuse a kind of loss that the method cannot take, with a message that says which methods can."""

@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 from reticent.losses import Loss
-from reticent.saving import pack, read_file, unpack
+from reticent.saving import Key, key_bytes, pack, read_file, unpack
 from reticent.systems._learner import STATE, Learner
 
 
-def load(path: str | os.PathLike[str], loss: Loss | None = None) -> Learner:
+def load(path: str | os.PathLike[str], loss: Loss | None = None, *, key: Key = None) -> Learner:
     """Return the learner that `learner.save(path)` wrote; it goes on bit for bit.
 
     A `Custom` loss holds functions, which are not in the file: give it again as `loss`. Nothing of a file is run: it
@@ -32,19 +32,19 @@ def load(path: str | os.PathLike[str], loss: Loss | None = None) -> Learner:
     1
     """
     name = os.fsdecode(path)
-    return unpack_learner(read_file(STATE, name), name, loss)
+    return unpack_learner(read_file(STATE, name), name, loss, key_bytes(key))
 
 
-def pack_learner(learner: Learner) -> bytes:
+def pack_learner(learner: Learner, key: bytes | None = None) -> bytes:
     """Return the state of a learner as the bytes of a file."""
-    return b"".join(pack(STATE, learner.whole()))
+    return b"".join(pack(STATE, learner.whole(), key))
 
 
-def unpack_learner(data: bytes, source: str, loss: Loss | None = None) -> Learner:
+def unpack_learner(data: bytes, source: str, loss: Loss | None = None, key: bytes | None = None) -> Learner:
     """Return the learner in the bytes of a file; `source` names it in messages."""
     if loss is not None and not isinstance(loss, Loss):
         raise ValueError(f"loss must be one of the losses of reticent.losses, or None, got {loss!r}")
-    found = unpack(STATE, data, source, loss, _check_learner)
+    found = unpack(STATE, data, source, loss, _check_learner, key)
     assert isinstance(found, Learner)
     if loss is not None and found.loss != loss:
         raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,8 @@ class StepWalk(Batched, ABC):
     decision in play, and takes the same compiled step. So `_play` must depend on a round through its gradient at the
     decision in play only; a method that reads more of a loss refuses custom losses in its plan's `check_loss`.
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("u",)
 
     def __init__(self, domain: Domain, loss: Loss, batch: int = 1) -> None:
         """Start at the centre."""

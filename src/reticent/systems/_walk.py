@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.gibbs import Gibbs
+from reticent.saving import check_rows, refuse_unless
 from reticent.systems._decider import NEVER, Changes
 
 
@@ -131,6 +132,21 @@ class Walk:
     not depend on how the rounds are cut into blocks. The epoch ends after `length` rounds, with no coin.
     """
 
+    _moves: ClassVar[tuple[str, ...]] = (
+        "measure",
+        "done",
+        "spent",
+        "torn",
+        "_coin_due",
+        "_toss",
+        "_keep_from",
+        "_kept",
+        "_verdict",
+        "u",
+    )
+
+    _may_lack: ClassVar[tuple[str, ...]] = ("_toss", "_verdict")
+
     def __init__(
         self, plan: Batches, measure: Gibbs, rng: np.random.Generator, coin: KeepingCoin, length: int = NEVER
     ) -> None:
@@ -158,6 +174,31 @@ class Walk:
     def due(self) -> int:
         """How many rounds will have been taken in when the walk has to act next."""
         return self._coin_due
+
+    def _check_moved(self) -> None:
+        due, spent = self._coin_due, self.spent
+        refuse_unless(0 <= spent <= min(self.cap, self.done), f"it has made {spent} switches in {self.done} rounds")
+        on = self.done <= due < self.length and due % self.batch == 0 and due > 0
+        refuse_unless(due == NEVER or on, f"its next coin is due at round {due}, of {self.done}")
+        self._check_coin()
+
+    def _check_coin(self) -> None:
+        """Refuse a coin, or rounds kept for it, from a file, that do not fit where the walk stands."""
+        toss, due, begin = self._toss, self._coin_due, self._keep_from
+        if toss is not None:
+            kinds = type(toss) is Toss and [type(part) for part in toss] == [int, bool, float]
+            refuse_unless(kinds and toss.after >= 1 and 0.0 <= toss.level <= 1.0, "its next coin is none")
+        refuse_unless(self._verdict is None or type(self._verdict) is bool, "its next coin says neither yes nor no")
+        refuse_unless((toss is None) <= (due == NEVER), f"no coin is there for round {due}")
+        reads = toss is not None and due != NEVER and self.coin.wants_rounds(toss)
+        refuse_unless(begin == (due - self.batch if reads else NEVER), f"its next coin would read from round {begin}")
+        held, wanted = sum(check_rows(rows, self.measure.domain) for rows in self._kept), max(0, self.done - begin)
+        refuse_unless(held == wanted, f"it has kept {held} rounds for its next coin, not {wanted}")
+        self._check_past(0 if self.frozen else self.done)
+
+    def _check_past(self, rounds: int) -> None:
+        found = self.measure.rounds
+        refuse_unless(found == rounds, f"its measure has seen {found} rounds, where it should be {rounds}")
 
     def take(self, rows: Any, changes: Changes) -> None:
         """Take in prepared rounds, tossing the coins that fall due among them; changes of decision are appended.

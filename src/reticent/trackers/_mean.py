@@ -31,6 +31,8 @@ _STEPS = 1 << 20  # of the grid, from the middle of the bounds to one of them
 class SumWindows(Windows):
     """Releases the sum of every window, in whole numbers with two-sided geometric noise (docs/theory, R11e)."""
 
+    _moves = ("memory",)
+
     def __init__(self, plan: WindowPlan, seed: Seed) -> None:
         """Start in the middle of the bounds."""
         super().__init__(plan, seed)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
 from reticent._core._check import Array
 from reticent._core._tags import saved
+from reticent.saving import refuse_unless
 
 # Chosen on made-up streams (`bench/trackers.py --only models`), none of which is reported as a result.
 _SIZES = (1, 3, 5, 9, 17, 33, 65)  # releases that a forecast looks back over, beside all of them
@@ -31,6 +33,10 @@ class Memory:
     (True, True)
     """
 
+    _moves: ClassVar[tuple[str, ...]] = (
+        *("shown", "releases", "forecasts", "errors", "weight", "count", "mean", "stood"),
+    )
+
     def __init__(self, start: float) -> None:
         """Publish `start` until there is a release."""
         self.shown = start
@@ -41,6 +47,13 @@ class Memory:
         self.count = 0
         self.mean = 0.0
         self.stood = 0  # releases since the published number changed
+
+    def _check_moved(self) -> None:
+        plain = all(type(one) is float and math.isfinite(one) for one in self.releases)
+        right = plain and len(self.releases) == min(self.count, _SIZES[-1]) and 0 <= self.stood <= self.count
+        refuse_unless(right, f"it holds {len(self.releases)} of {self.count} releases")
+        weighed = self.weight >= (1.0 if self.count > 1 else 0.0) and bool((self.errors >= 0.0).all())
+        refuse_unless(weighed, "its forecasts have errors that cannot be")
 
     def row(self) -> Array:
         """Return the memory as numbers, from which `of_row` makes it again; what is published is the first."""

@@ -40,12 +40,18 @@ def needed(level: float) -> Fraction:
 class RankWindows(Windows):
     """Releases a quantile of every window by ranks (docs/theory, R11a), and publishes what a memory says."""
 
+    _moves = ("memory", "total")
+
     def __init__(self, plan: WindowPlan, level: float, cells: Cells, seed: Seed) -> None:
         """Start in the middle of the bounds."""
         super().__init__(plan, seed)
         self.level, self.cells = level, cells
         self.memory = Memory((plan.low + plan.high) / 2)
         self.total = 0.0  # what was published, added up over the rounds of windows that are over
+
+    def _twin(self) -> RankWindows:
+        level_of(self.level)  # refuses what is none
+        return RankWindows(self.plan, self.level, Cells(self.plan.low, self.plan.high, self.cells.count), 0)
 
     @property
     def shown(self) -> float:

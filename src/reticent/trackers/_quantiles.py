@@ -11,6 +11,7 @@ import numpy as np
 from reticent._core._check import Array, real
 from reticent._core._random import Seed
 from reticent._core._tags import saved
+from reticent.saving import check_twin, refuse_unless
 from reticent.trackers._exact import Integers
 from reticent.trackers._memory import Memory
 from reticent.trackers._quantile import needed
@@ -23,11 +24,25 @@ from reticent.trackers._windows import WindowPlan, Windows, window_plan
 class SeveralRankWindows(Windows):
     """Releases one cell for each level from every window, with a share of epsilon each (docs/theory, R11c)."""
 
+    _moves = ("memories",)
+
     def __init__(self, plan: WindowPlan, levels: tuple[float, ...], cells: Cells, seed: Seed) -> None:
         """Start in the middle of the bounds, at every level."""
         super().__init__(plan, seed)
         self.levels, self.cells = levels, cells
         self.memories = [Memory((plan.low + plan.high) / 2) for _ in levels]
+
+    def _twin(self) -> SeveralRankWindows:
+        for level in self.levels:
+            level_of(level)  # refuses what is none
+        cells = Cells(self.plan.low, self.plan.high, self.cells.count)
+        return SeveralRankWindows(self.plan, self.levels, cells, 0)
+
+    def _check_moved(self) -> None:
+        new = Memory((self.plan.low + self.plan.high) / 2)
+        refuse_unless(len(self.memories) == len(self.levels), f"it has {len(self.memories)} memories")
+        for memory in self.memories:
+            check_twin(memory, new, (self._rng, None), "a memory")
 
     @property
     def shown(self) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from reticent._core._html import card
 from reticent._core._html import numbers as numbers_of
 from reticent.domains import Interval
 from reticent.learners import Learner
-from reticent.saving import pack, write_file
+from reticent.saving import Key, key_bytes, pack, refuse_unless, write_file
 from reticent.trackers._windows import Windows
 
 STATE = "tracker"
@@ -137,18 +137,32 @@ class Tracker(ABC):
         """Return an event of dp_accounting that bounds what the whole run reveals, for composing with others."""
         return self.plan.dp_event()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, key: Key = None) -> None:
         """Write the state to a file, from which `rt.load(path)` makes a tracker that goes on bit for bit.
 
-        As with `Learner.save` the file is as sensitive as the data: resume it once, and destroy it.
+        As with `Learner.save` the file is as sensitive as the data: resume it once, and destroy it. A `key` is as
+        there.
         """
-        write_file(path, pack(STATE, self))
+        write_file(path, pack(STATE, self, key_bytes(key)))
 
     def check_standing(self) -> None:
         """Refuse a loaded state in which no tracker can stand."""
         public_interval(self.low, self.high)
         self._learner.check_standing()
+        self._check_own()
         repr(self)
+
+    def _check_own(self) -> None:
+        """Refuse what the tracker says of itself, in a loaded state, if what decides behind it says otherwise."""
+        behind = self._learner
+        if isinstance(behind, Windows):
+            ends = behind.plan.low, behind.plan.high
+            refuse_unless(
+                (self.low, self.high) == ends, f"its bounds {self.low!r} and {self.high!r} are not its plan's"
+            )
+            for name, other in (("q", "level"), ("levels", "levels")):
+                same = not hasattr(behind, other) or getattr(self, name) == getattr(behind, other)
+                refuse_unless(same, f"its {name} is not that of its releases")
 
     def __copy__(self) -> NoReturn:
         """Refuse, as the learner does; of a tracker and its deep copy only one may go on."""

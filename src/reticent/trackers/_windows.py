@@ -11,17 +11,19 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
 from reticent._core._check import Array, integer, positive, real
+from reticent._core._forks import refuse_fork, watch
 from reticent._core._html import card
-from reticent._core._random import Seed, generator
+from reticent._core._random import Seed, taken_over
 from reticent._core._tags import saved
 from reticent.domains import Interval
 from reticent.privacy._meaning import beliefs_in_words, groups_in_words, guessed, meaning
 from reticent.privacy._pure import PureAccount, pure_event
+from reticent.saving import check_twin
 from reticent.systems._checks import check_neighbors, check_scale
 from reticent.systems._words import labelled
 
@@ -180,17 +182,21 @@ class Windows(ABC):
     The state is as secret as the data: it holds the values of the open window, and the random generator.
     """
 
+    _moves: ClassVar[tuple[str, ...]] = ("switches", "torn", "_waiting", "_done")
     _busy = False
     """Whether a call is at work; no thread comes between looking at it and setting it (as in `Learner`)."""
+    _forked = False
+    """Whether this is a copy in a fork of its process, where it can do nothing (as in `Learner`)."""
 
     def __init__(self, plan: WindowPlan, seed: Seed) -> None:
         """Publish a number that knows of no value."""
         self.plan = plan
         self.switches = 0
         self.torn = False
-        self._rng = generator(seed)
+        self._rng = taken_over(seed)
         self._waiting: list[float] = []  # the open window: secret
         self._done = 0  # values of windows that are over
+        watch(self)
 
     @property
     @abstractmethod
@@ -213,7 +219,7 @@ class Windows(ABC):
 
     def take(self, value: float) -> None:
         """Take in one clipped value."""
-        if self._busy or self.torn:
+        if self._busy or self.torn or self._forked:
             self._refuse()
         try:
             self._busy = True
@@ -228,7 +234,7 @@ class Windows(ABC):
 
     def take_many(self, values: Array) -> None:
         """Take in clipped values; an interrupt leaves the tracker torn, so that none is given to it again."""
-        if self._busy or self.torn:
+        if self._busy or self.torn or self._forked:
             self._refuse()
         try:
             self._busy = self.torn = True
@@ -258,7 +264,7 @@ class Windows(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle and save a copy, made while no other thread changes it."""
-        if self._busy or self.torn:
+        if self._busy or self.torn or self._forked:
             self._refuse()
         try:
             self._busy = True
@@ -266,12 +272,24 @@ class Windows(ABC):
         finally:
             self._busy = False
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state: the tracker belongs to the process that it is loaded in."""
+        vars(self).update(state)
+        watch(self)
+
+    def _twin(self) -> Windows:
+        """Return a new one of the same plan."""
+        return type(self)(self.plan, 0)
+
     def check_standing(self) -> None:
-        """Refuse a loaded state in which no tracker can stand."""
+        """Refuse a loaded state in which no tracker can stand: a new one says what must be equal."""
         if replace(self.plan) != self.plan or self.torn or not isinstance(self._rng, np.random.Generator):
             raise ValueError("its plan, or its standing, is not as it was written")
+        twin = self._twin()
+        check_twin(self, twin, (self._rng, twin._rng), "it")
         low, high = self.plan.low, self.plan.high
-        if len(self._waiting) >= self.plan.window or any(not (low <= v <= high or v != v) for v in self._waiting):
+        plain = all(type(v) is float and (low <= v <= high or v != v) for v in self._waiting)
+        if len(self._waiting) >= self.plan.window or not plain:
             raise ValueError("its open window has values that it could not have taken in")
         if integer("done", self._done, least=0) % self.plan.window or integer("switches", self.switches, least=0) < 0:
             raise ValueError(f"it counts {self._done} rounds in windows of {self.plan.window}")
@@ -279,6 +297,8 @@ class Windows(ABC):
             raise ValueError(f"it publishes {self.shown}, which lies beyond its bounds")
 
     def _refuse(self) -> NoReturn:
+        if self._forked:
+            refuse_fork("tracker")
         raise RuntimeError(
             "this tracker is at work in another thread, or was interrupted while it took in a block or released a "
             "window, and nothing more was recorded: let threads take turns with a lock; after an interrupt go on with "

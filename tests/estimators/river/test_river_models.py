@@ -416,3 +416,34 @@ def test_a_missing_river_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "river", None)
     with pytest.raises(MissingExtra, match=r"needs the package river; pip install 'reticent\[river\]' brings it"):
         importlib.import_module("reticent.estimators.river")
+
+
+def test_categories_dates_and_fills_by_public_encodings():
+    from datetime import date, timedelta
+
+    rng = np.random.default_rng(0)
+    known = {"age": (0, 100), "city": ("Paris", "Lyon", "other"), "since": (date(2024, 1, 1), date(2026, 9, 27))}
+    options = {
+        "features": tuple(known),
+        "bounds": known,
+        "fill": {"age": 50, "city": "other"},
+        "epsilon": 3.0,
+        "seed": 1,
+    }
+    one, many = PrivateLogisticRegression(**options), PrivateLogisticRegression(**options)
+    cities = rng.choice(["Paris", "Lyon", "Rome", None], 3_000)
+    ages = np.where(rng.random(3_000) < 0.1, np.nan, rng.uniform(0, 100, 3_000))
+    frame = pd.DataFrame(
+        {"age": ages, "city": cities, "since": [date(2024, 1, 1) + timedelta(days=int(i % 900)) for i in range(3_000)]}
+    )
+    y = pd.Series(
+        (np.nan_to_num(ages, nan=50) - 50) / 20 + np.where(cities == "Paris", 2, np.where(cities == "Lyon", -2, 0)) > 0
+    )
+    for x, label in zip(frame.to_dict("records"), y, strict=True):
+        one.learn_one(x, label)
+    many.learn_many(frame, y)
+    assert (one.learner.decision == many.learner.decision).all()
+    assert (many.predict_many(frame) == y).mean() > 0.85
+    assert one.clone().fill == options["fill"]
+    with pytest.raises(ValueError, match="fill must be None unless features are declared"):
+        PrivateLogisticRegression(features=8, fill={"a": 1})

@@ -8,13 +8,19 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from reticent.estimators.sklearn import PrivateOnlineClassifier, PrivateOnlineRegressor
 
+WIDE = (-10.0, 10.0)  # without bounds, values beyond -1 and 1 are refused, as nobody said what they may be
 OTHERS = [
     PrivateOnlineClassifier(epsilon=3.0, bounds=(-10.0, 10.0), fit_intercept=False, average=False, horizon=5_000),
-    *(PrivateOnlineRegressor(loss, target_bounds=(-1.0, 3.0)) for loss in ("huber", "squared", "quantile")),
+    *(
+        PrivateOnlineRegressor(loss, bounds=WIDE, target_bounds=(-1.0, 3.0))
+        for loss in ("huber", "squared", "quantile")
+    ),
 ]
 
 
-@parametrize_with_checks([PrivateOnlineClassifier(), PrivateOnlineRegressor()])
+@parametrize_with_checks(
+    [PrivateOnlineClassifier(bounds=WIDE), PrivateOnlineRegressor(bounds=WIDE, target_bounds=WIDE)]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

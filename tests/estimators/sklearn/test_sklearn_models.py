@@ -4,6 +4,7 @@ import copy
 import logging
 import pickle
 import sys
+from datetime import date
 
 import numpy as np
 import pytest
@@ -224,7 +225,12 @@ def test_labels_outside_the_set():
         ({"delta": 1.5}, "delta must be"),
         ({"horizon": 0}, "horizon must be"),
         ({"target_bounds": (2.0, 1.0)}, "target_bounds must be from -1e100 to 1e100, with low below high"),
-        ({"target_bounds": None}, "target_bounds must be public bounds"),
+        ({"target_bounds": None}, r"outside of \[-1, 1\], and target_bounds were not given"),
+        ({"bounds": None}, r"in column 1, outside of \[-1, 1\], and bounds were not given"),
+        ({"bounds": None, "fill": {0: 0.5}}, "outside of .* bounds were not given"),
+        ({"fill": {7: 0.5}}, "fill must be for features, got 7"),
+        ({"fill": {0: "half"}}, "must be a number, got 'half'"),
+        ({"fill": 0.5}, "fill must be a dictionary of public values"),
         ({"loss": "cubic"}, "loss must be one of 'absolute'"),
         ({"loss": "huber", "width": 0.0}, "width must be greater than 0"),
         ({"loss": "quantile", "quantile": 1}, "quantile must lie strictly between 0 and 1, got 1; 0.5 is the median"),
@@ -326,3 +332,47 @@ def test_missing_scikit_learn_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingExtra, match=r"pip install 'reticent\[sklearn\]'"):
         import reticent.estimators.sklearn  # noqa: F401
+
+
+def people(count):
+    """Rows with an age, a city and a date, as a frame, whose labels depend on all of them."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    age, city = rng.uniform(0, 100, count), rng.choice(["Paris", "Lyon", "Rome", "Oslo"], count)
+    day = rng.integers(0, 1000, count)
+    frame = pd.DataFrame({"age": age, "city": city, "since": pd.Timestamp("2024-01-01") + pd.to_timedelta(day, "D")})
+    margin = (age - 50) / 20 + np.where(city == "Paris", 1.5, np.where(city == "Lyon", -1.5, 0)) + (day - 500) / 300
+    return frame, np.where(margin > 0, "yes", "no")
+
+
+KNOWN = {"age": (0, 100), "city": ("Paris", "Lyon", "other"), "since": (date(2024, 1, 1), date(2026, 9, 27))}
+
+
+def test_categories_and_dates_are_learned_by_public_encodings():
+    X, y = people(6_000)
+    model = classifier(bounds=KNOWN).fit(X, y)
+    assert model.score(X, y) > 0.85
+    assert model.get_weight_names() == ["age", "city=Paris", "city=Lyon", "city=other", "since"]
+    weights = dict(zip(model.get_weight_names(), model.coef_[0], strict=True))
+    assert weights["city=Paris"] > 0.3 > -0.3 > weights["city=Lyon"]
+    assert weights["age"] > 0
+    # One row alone is encoded as in a block: nothing is learned from what stands beside it.
+    assert model.decision_function(X.iloc[:1])[0] == pytest.approx(model.decision_function(X)[0], rel=1e-12)
+    assert (classifier(bounds=KNOWN).fit(X.iloc[::-1], y[::-1])._scaling.low == model._scaling.low).all()
+
+
+def test_missing_values_have_a_public_fill_or_are_refused():
+    X, y = people(200)
+    X.loc[3, "age"], X.loc[5, "city"] = np.nan, None
+    with pytest.raises(ValueError, match=r"column 'age' of X contains NaN .* give fill=\{'age': value\}"):
+        classifier(bounds=KNOWN).fit(X, y)
+    model = classifier(bounds=KNOWN, fill={"age": 40, "city": "other"}).fit(X, y)
+    filled = X.fillna({"age": 40, "city": "other"})
+    assert (model.decision_function(X) == model.decision_function(filled)).all()
+    assert (model.coef_ == classifier(bounds=KNOWN).fit(filled, y).coef_).all()
+
+
+def test_a_category_that_nobody_named_is_refused_without_other():
+    X, y = people(50)
+    with pytest.raises(ValueError, match=r"column 'city' of X has '(Rome|Oslo)' where one of 'Paris', 'Lyon' is"):
+        classifier(bounds=KNOWN | {"city": ("Paris", "Lyon")}).fit(X, y)

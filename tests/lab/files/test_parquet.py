@@ -1,11 +1,14 @@
 """Parquet: the same rows as CSV, bad ones known by their number, broken files in one sentence."""
 
+from datetime import date
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reticent.lab.files import BadRow, Column, count_rows, open_table
+from reticent.estimators._encoding import Calendar, Categories
+from reticent.lab.files import BadRow, Column, open_table
 
 AB = (Column("a", 0), Column("b", 1))
 
@@ -26,7 +29,6 @@ def test_numbers_of_all_kinds(tmp_path):
     path = write(tmp_path, {"a": pa.array([1, 2], pa.int8()), "b": pa.array([True, False]), "c": ["3.5", " 4"]})
     rows, _, _ = read(path, (*AB, Column("c", 2)))
     assert rows == [[1.0, 1.0, 3.5], [2.0, 0.0, 4.0]]
-    assert count_rows(path) == 2
 
 
 def test_found_by_content_whatever_the_name(tmp_path):
@@ -64,8 +66,8 @@ def test_bad_rows(tmp_path, bad, said):
 def test_classes_labels_and_text_in_a_number(tmp_path):
     words = pa.array(["yes", "no", "yes"]).dictionary_encode()
     path = write(tmp_path, {"a": ["1", "x", "3"], "b": words, "c": pa.array([1, 0, 2])})
-    columns = Column("b", 1, "class", "yes"), Column("c", 2, "label")
-    assert read(path, columns, skip=True)[:2] == ([[1.0, 1.0], [-1.0, -1.0]], 1)
+    columns = Column("b", 1, "class", ("no", "yes")), Column("c", 2, "label")
+    assert read(path, columns, skip=True)[:2] == ([[1.0, 1.0], [-1.0, 0.0]], 1)
     with pytest.raises(BadRow, match="row 2: column 'a' has 'x' where a number"):
         read(path, (Column("a", 0),))
 
@@ -89,11 +91,22 @@ def test_broken_files(tmp_path):
     for name, content in (("cut", whole[:5000]), ("text", b"a,b\n1,2\n"), ("empty", b"")):
         other = tmp_path / f"{name}.parquet"
         other.write_bytes(content)
-        for look in (open_table, count_rows):
-            with pytest.raises(ValueError, match="is not a whole Parquet file"):
-                look(str(other))
+        with pytest.raises(ValueError, match="is not a whole Parquet file"):
+            open_table(str(other))
     spoilt = bytearray(whole)
     spoilt[2000:60_000] = b"\xff" * 58_000
     (tmp_path / "data.parquet").write_bytes(spoilt)
     with pytest.raises(ValueError, match="is not a whole Parquet file, or is damaged"):
         read(path)
+
+
+def test_dates_categories_and_fills(tmp_path):
+    days = pa.array([date(1970, 1, 3), None, date(1970, 1, 5)])
+    path = write(tmp_path, {"a": pa.array([1.0, None, 3.0]), "b": pa.array(["x", "y", "z"]), "c": days})
+    coded = Column("b", 1, "coded", encoding=Categories(("x", "y", "other")))
+    day = Column("c", 2, "coded", encoding=Calendar(date(1970, 1, 1), date(1970, 2, 1)), fill=9.0)
+    rows, skipped, _ = read(path, (Column("a", 0, fill=7.0), coded, day))
+    assert (rows, skipped) == ([[1.0, 0.0, 2.0], [7.0, 1.0, 9.0], [3.0, 2.0, 4.0]], 0)
+    with open_table(path) as table:
+        assert len(list(table.parts((Column("a", 0), coded), skip=True))) == 1
+        assert (table.empty, table.told) == ({"a": 1}, [f"{path}, row 2: column 'a' is empty"])

@@ -1,5 +1,7 @@
 """From columns to rounds: public bounds only, and the slope that they imply."""
 
+from datetime import date
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,33 @@ def test_no_round_within_bounds_is_steeper_than_implied(tmp_path, loss, domain):
     assert constants.max() >= 0.99 * limit
 
 
+def test_no_row_of_numbers_dates_and_categories_is_longer_than_one(tmp_path):
+    path = tmp_path / "more.csv"
+    cells = ["-5,Paris,1900-01-01,1", "1e9,Rome,2999-01-01,0", ",,,1", "60,Lyon,2024-07-01 06:00,0", "30,?,n/a,1"]
+    path.write_text("age,city,since,y\n" + "\n".join(cells) + "\n")
+    layout = Layout(
+        ("age", "city", "since"),
+        "y",
+        True,
+        {"age": (0.0, 60.0), "since": (date(2024, 1, 1), date(2025, 1, 1))},
+        None,
+        {"city": ("Paris", "Lyon", "other")},
+        {"age": "30", "city": "other", "since": "2024-07-02"},
+    )
+    with open_table(str(path)) as table:
+        rounds = layout.bind(table, Logistic())
+        x, _ = rounds.block(np.concatenate([part.values for part in table.parts(rounds.columns)]))
+    assert rounds.decision == ("age", "city=Paris", "city=Lyon", "city=other", "since", "intercept")
+    lengths = np.linalg.norm(x, axis=1)
+    assert lengths.max() == pytest.approx(1.0)
+    assert lengths.min() >= 0.7  # each row has its category and its intercept
+    np.testing.assert_allclose(x[:, 1:4].sum(axis=1), 0.5)
+    assert rounds.steepest(Ball(6, 8.0), Logistic()) <= 1.0
+    assert rounds.scaling == (
+        "public bounds: age from 0 to 60, city one of Paris, Lyon, other, since from 2024-01-01 to 2025-01-01"
+    )
+
+
 @pytest.mark.parametrize(
     ("loss", "layout", "said"),
     [
@@ -71,12 +100,42 @@ def test_no_round_within_bounds_is_steeper_than_implied(tmp_path, loss, domain):
         (Linear(), {"features": ("age",), "target": "y"}, "leave --target"),
         (Logistic(), {"features": ("age", "1"), "target": "y"}, "got column 'age' twice"),
         (Logistic(), {"features": ("y",), "target": "y"}, "must not be one of the features"),
-        (Absolute(), {"target": "y", "positive": "1"}, "without labels"),
+        (Absolute(), {"target": "y", "labels": ("0", "1")}, "without labels"),
         (Logistic(), {"features": ("agee",), "target": "y"}, "did you mean 'age'"),
-        (Logistic(), {"features": ("age", "income"), "target": "y", "bounds": {"age": (0, 1)}}, "got none for income"),
-        (Logistic(), {"features": ("age",), "target": "y", "bounds": {"age": (1, 0)}}, "LOW below HIGH"),
-        (Logistic(), {"features": ("age",), "target": "y", "bounds": {"income": (0, 1)}}, "features or the target"),
-        (Logistic(), {"features": ("age",), "target": "y", "bounds": {"age": (0, 1), "y": (0, 1)}}, "for labels"),
+        (
+            Logistic(),
+            {"features": ("age", "income"), "target": "y", "bounds": {"age": (0.0, 1.0)}},
+            "got none for income",
+        ),
+        (Logistic(), {"features": ("age",), "target": "y", "bounds": {"age": (1.0, 0.0)}}, "LOW below HIGH"),
+        (Logistic(), {"features": ("age",), "target": "y", "bounds": {"income": (0.0, 1.0)}}, "features or the target"),
+        (
+            Logistic(),
+            {"features": ("age",), "target": "y", "bounds": {"age": (0.0, 1.0), "y": (0.0, 1.0)}},
+            "for labels",
+        ),
+        (Logistic(), {"features": ("age",), "target": "y", "categories": {"income": ("a", "b")}}, "for features, got"),
+        (Linear(), {"features": ("age",), "categories": {"age": ("a", "b")}}, "gradients are numbers"),
+        (
+            Logistic(),
+            {"features": ("age",), "target": "y", "bounds": {"age": (0.0, 1.0)}, "categories": {"age": ("a", "b")}},
+            "bounds or categories, got both",
+        ),
+        (
+            Logistic(),
+            {"features": ("age",), "target": "y", "bounds": {"age": (0.0, 1.0)}, "unit_rows": True},
+            "leave --bounds and --categories out, or --unit-rows",
+        ),
+        (
+            Logistic(),
+            {"features": ("age",), "target": "y", "bounds": {"age": (0.0, 1.0)}, "fill": {"age": "n/a"}},
+            "fill must be a value of its column, got 'n/a'",
+        ),
+        (
+            Logistic(),
+            {"features": ("age",), "target": "y", "bounds": {"age": (0.0, 1.0)}, "fill": {"y": "1"}},
+            "fill must be for features",
+        ),
     ],
 )
 def test_layouts_that_make_no_sense(tmp_path, loss, layout, said):

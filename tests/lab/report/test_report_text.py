@@ -106,6 +106,13 @@ def test_everything_that_belongs_in_it_is_there(reader: Reader) -> None:
             "Curves of the usual shape",
         ),
         *("Where ours loses", "What did not run", "is for exp-concave losses", "How private this is", "neighbours"),
+        *(
+            "What somebody who knows all else may believe",
+            "50% before",
+            "73.2%",
+            "10 rounds",
+            "but for one case in 1,000",
+        ),
         *("may be chosen by somebody who watches", "reticent compare made-up --epsilon 1", "numpy", "first number"),
     ):
         assert words in reader.text, words

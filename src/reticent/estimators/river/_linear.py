@@ -9,7 +9,7 @@ from typing import Any
 from river import base
 from river.utils.dataframe import to_native_series
 
-from reticent.estimators._features import Range, plain_number
+from reticent.estimators._encoding import Range, plain_number
 from reticent.estimators._plans import LAZY, PRIVATE
 from reticent.estimators.river._model import Lazy, Model, Private, frame_of
 from reticent.losses import Absolute, Huber, Pinball, Squared
@@ -148,7 +148,8 @@ class PrivateLinearRegression(Private, Linear):
         are brought to length 1 each by itself, so a model that is linear in the features needs declared ones.
     bounds
         The range `(low, high)` of all features, or a tuple or dictionary with one for each declared feature. Values
-        beyond are clipped. Unless given, values must lie in [-1, 1], and others are refused.
+        beyond are clipped. Unless given, values must lie in [-1, 1], and others are refused. A feature that is a date
+        has two dates, one that is a category a tuple of the texts that it may be ("other" takes all others).
     target_bounds
         The range `(low, high)` of the targets. Targets beyond are clipped. Unless given, they must lie in [-1, 1].
     loss
@@ -171,6 +172,9 @@ class PrivateLinearRegression(Private, Linear):
         case and changes its weights rarely; or "DP-FTRL", which needs a horizon.
     seed
         None for a cryptographic generator, which privacy needs; a number for tests and experiments.
+    fill
+        What counts where a declared feature is missing: a dictionary of public values by name. Without one, the middle
+        of its bounds, or no category.
 
     Examples
     --------
@@ -200,8 +204,9 @@ class PrivateLinearRegression(Private, Linear):
         radius: float = 4.0,
         system: str = PRIVATE[0],
         seed: int | None = None,
+        fill: Any = None,
     ) -> None:
-        self.features, self.bounds, self.target_bounds = features, bounds, target_bounds
+        self.features, self.bounds, self.target_bounds, self.fill = features, bounds, target_bounds, fill
         self.loss, self.width = loss, width
         self.epsilon, self.delta, self.horizon = epsilon, delta, horizon
         self.radius, self.system, self.seed = radius, system, seed
@@ -244,6 +249,9 @@ class LazyLinearRegression(Lazy, Linear):
         which needs a horizon.
     seed
         Of the generator; None for a cryptographic one.
+    fill
+        What counts where a declared feature is missing: a dictionary of public values by name. Without one, the middle
+        of its bounds, or no category.
 
     Examples
     --------
@@ -273,8 +281,9 @@ class LazyLinearRegression(Lazy, Linear):
         radius: float = 4.0,
         system: str = LAZY[0],
         seed: int | None = None,
+        fill: Any = None,
     ) -> None:
-        self.features, self.bounds, self.target_bounds = features, bounds, target_bounds
+        self.features, self.bounds, self.target_bounds, self.fill = features, bounds, target_bounds, fill
         self.loss, self.width = loss, width
         self.max_switches, self.horizon = max_switches, horizon
         self.radius, self.system, self.seed = radius, system, seed

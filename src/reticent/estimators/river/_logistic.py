@@ -112,7 +112,8 @@ class PrivateLogisticRegression(Private, Binary):
         bounds. Or a number of slots that features are hashed to, whatever their names (0: only an intercept).
     bounds
         The range `(low, high)` of all features, or a tuple or dictionary with one for each declared feature. Values
-        beyond are clipped. Unless given, values must lie in [-1, 1], and others are refused.
+        beyond are clipped. Unless given, values must lie in [-1, 1], and others are refused. A feature that is a date
+        has two dates, one that is a category a tuple of the texts that it may be ("other" takes all others).
     epsilon
         How much the weights may reveal about one row.
     delta
@@ -127,6 +128,9 @@ class PrivateLogisticRegression(Private, Binary):
         case and changes its weights rarely; or "DP-FTRL", which needs a horizon.
     seed
         None for a cryptographic generator, which privacy needs; a number for tests and experiments.
+    fill
+        What counts where a declared feature is missing: a dictionary of public values by name. Without one, the middle
+        of its bounds, or no category.
 
     Examples
     --------
@@ -156,8 +160,9 @@ class PrivateLogisticRegression(Private, Binary):
         radius: float = 8.0,
         system: str = PRIVATE[0],
         seed: int | None = None,
+        fill: Any = None,
     ) -> None:
-        self.features, self.bounds = features, bounds
+        self.features, self.bounds, self.fill = features, bounds, fill
         self.epsilon, self.delta, self.horizon = epsilon, delta, horizon
         self.radius, self.system, self.seed = radius, system, seed
         self._set_up()
@@ -187,6 +192,9 @@ class LazyLogisticRegression(Lazy, Binary):
         which needs a horizon.
     seed
         Of the generator; None for a cryptographic one.
+    fill
+        What counts where a declared feature is missing: a dictionary of public values by name. Without one, the middle
+        of its bounds, or no category.
 
     Examples
     --------
@@ -211,8 +219,9 @@ class LazyLogisticRegression(Lazy, Binary):
         radius: float = 4.0,
         system: str = LAZY[0],
         seed: int | None = None,
+        fill: Any = None,
     ) -> None:
-        self.features, self.bounds = features, bounds
+        self.features, self.bounds, self.fill = features, bounds, fill
         self.max_switches, self.horizon = max_switches, horizon
         self.radius, self.system, self.seed = radius, system, seed
         self._set_up()

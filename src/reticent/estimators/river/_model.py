@@ -13,7 +13,7 @@ from river.utils.dataframe import into_frame, into_series, to_numpy
 from reticent._core._check import Array, integer, positive
 from reticent._core._random import generator
 from reticent.domains import Ball, Domain, Interval
-from reticent.estimators._features import column_of, feature_map
+from reticent.estimators._features import Features, feature_map
 from reticent.estimators._plans import LAZY, PRIVATE, check_privacy, check_system, lazy_plan, private_plan
 from reticent.learners import Learner, make
 from reticent.losses import Loss
@@ -44,22 +44,23 @@ def targets_of(y: Any) -> list[Any]:
         ) from None
 
 
-def values_of(frame: Any, columns: list[int]) -> Array:
-    """Return some columns of a frame as floats; NaN means missing."""
+def values_of(frame: Any, columns: list[int], features: Features) -> Array:
+    """Return some columns of a frame as the numbers that they stand for; NaN means missing."""
     if not columns:
         return np.empty((len(frame), 0))
     read = frame[:, columns]
-    if all(kind.is_numeric() for kind in read.schema.values()):
+    if all(kind.is_numeric() and features.plain(name) for name, kind in read.schema.items()):
         return np.asarray(to_numpy(read), dtype=np.float64)
-    return np.column_stack([_column(read.columns[i], read[:, i]) for i in range(len(columns))])
+    return np.column_stack([_column(read.columns[i], read[:, i], features) for i in range(len(columns))])
 
 
-def _column(name: Any, column: Any) -> Array:
+def _column(name: Any, column: Any, features: Features) -> Array:
     values = column.to_numpy()
-    if values.dtype.kind in "biuf":  # truth values, sparse columns, categories that are numbers
+    # Truth values, sparse columns, categories that are numbers.
+    if values.dtype.kind in "biuf" and features.plain(name):
         return np.asarray(values, dtype=np.float64)
     given: Iterable[Any] = column.to_list()
-    return column_of(name, given)
+    return features.codes(name, given)
 
 
 class Model(base.Base, ABC):
@@ -71,6 +72,7 @@ class Model(base.Base, ABC):
 
     features: Any
     bounds: Any
+    fill: Any
     horizon: int | None
     radius: float
     system: str
@@ -78,7 +80,7 @@ class Model(base.Base, ABC):
 
     def _set_up(self) -> None:
         """Check the parameters, which are in place, and be as new."""
-        self._map = feature_map(self.features, self.bounds)
+        self._map = feature_map(self.features, self.bounds, self.fill)
         self._check()
         self._learner: Learner | None = None
 
@@ -136,7 +138,7 @@ class Model(base.Base, ABC):
     def _rows(self, frame: Any) -> Array:
         names = frame.columns
         read = [i for i, name in enumerate(names) if self._map.reads(name)]
-        return self._map.rows([names[i] for i in read], values_of(frame, read))
+        return self._map.rows([names[i] for i in read], values_of(frame, read, self._map))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from a block of rows, as from one after the other, to the last bit; if one is refused, none is taken.

@@ -44,6 +44,9 @@ class PrivateQuantile(Private, Regression):
         case and changes its weights rarely; or "DP-FTRL", which needs a horizon.
     seed
         None for a cryptographic generator, which privacy needs; a number for tests and experiments.
+    fill
+        What counts where a declared feature is missing: a dictionary of public values by name. Without one, the middle
+        of its bounds, or no category.
 
     Examples
     --------
@@ -71,9 +74,10 @@ class PrivateQuantile(Private, Regression):
         radius: float = 4.0,
         system: str = PRIVATE[0],
         seed: int | None = None,
+        fill: Any = None,
     ) -> None:
         self.q, self.target_bounds = q, target_bounds
-        self.features, self.bounds = features, bounds
+        self.features, self.bounds, self.fill = features, bounds, fill
         self.epsilon, self.delta, self.horizon = epsilon, delta, horizon
         self.radius, self.system, self.seed = radius, system, seed
         self._set_up()

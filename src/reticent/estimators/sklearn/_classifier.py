@@ -69,9 +69,14 @@ class PrivateOnlineClassifier(ClassifierMixin, PrivateOnline):  # type: ignore[m
         The most rows that may come. None: any number; P-COMW then takes in `fit` the number of rows, as public, and in
         `partial_fit` epochs of doubling length. Rows that come after `fit` are learned in epochs of their own: a row
         lies in one of them, so epsilon does not add up, unless a row is given twice.
-    bounds : (low, high)
+    bounds : (low, high), a dictionary, or None
         Public bounds of the features, numbers or a vector each; values beyond are cut off. They must not be computed
-        from the data.
+        from the data. None: values are expected between -1 and 1, and others are refused. A dictionary has for every
+        column, by name or number, two numbers, two dates (for a column of dates), or a tuple of texts (for one of
+        categories; "other" takes all that are not named).
+    fill : dict or None
+        What counts where a value is missing (None, NaN, an empty text), by column: public values. Without one, rows
+        with such values are refused.
     radius : float
         The longest vector of weights, for rows (intercept included) scaled to a length of at most 1: how far the log
         odds may go.
@@ -92,6 +97,7 @@ class PrivateOnlineClassifier(ClassifierMixin, PrivateOnline):  # type: ignore[m
     Attributes
     ----------
     coef_, intercept_ : the weights on the features as they come (cut off at the bounds); private, may be published.
+        A category has a weight for each of its texts: `get_weight_names()` says which is which.
     classes_, n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
     learner_ : the learner, with its `plan`; its state is as secret as the data.
 
@@ -113,7 +119,8 @@ class PrivateOnlineClassifier(ClassifierMixin, PrivateOnline):  # type: ignore[m
         delta: float = 1e-6,
         *,
         horizon: int | None = None,
-        bounds: Any = (-1.0, 1.0),
+        bounds: Any = None,
+        fill: Any = None,
         radius: float = 8.0,
         fit_intercept: bool = True,
         average: bool | None = None,
@@ -125,6 +132,7 @@ class PrivateOnlineClassifier(ClassifierMixin, PrivateOnline):  # type: ignore[m
         self.delta = delta
         self.horizon = horizon
         self.bounds = bounds
+        self.fill = fill
         self.radius = radius
         self.fit_intercept = fit_intercept
         self.average = average

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from reticent._core._check import Array, positive
 from reticent._core._random import Seed
 from reticent.domains import Ball
-from reticent.estimators._features import LARGEST
+from reticent.estimators._encoding import LARGEST, Encoding, Number, Range, encoding_of
+from reticent.estimators._features import set_fill
 from reticent.estimators._plans import PRIVATE, check_system, private_plan
 from reticent.learners import Learner, make
 from reticent.losses import Loss
@@ -30,45 +31,81 @@ _MANY = 20  # rows that are not all beyond a bound by accident
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Public bounds of columns: what lies beyond is cut off, and a row, intercept included, has a length up to 1."""
+    """What is known of columns in public: numbers beyond their bounds are cut off, and a row has a length up to 1.
+
+    A column is one coordinate between `low` and `high`, or several where its encoding has categories; `given` is False
+    where nobody gave bounds, so that values beyond -1 and 1 are refused rather than cut off.
+    """
 
     low: Array
     high: Array
+    features: int
     intercept: bool
+    given: bool = True
+    encodings: tuple[Encoding, ...] | None = None
 
     @staticmethod
-    def of(bounds: Any, columns: int, intercept: bool) -> Scaling:
-        """Read bounds: a pair of numbers for all columns, or of vectors with a number for each.
+    def of(bounds: Any, names: Sequence[Any], intercept: bool, fill: Any = None) -> Scaling:
+        """Read bounds: a pair of numbers for all columns, or of vectors, or a dictionary of encodings by column.
 
-        >>> Scaling.of((0.0, [1.0, 4.0]), columns=2, intercept=True).rows(np.array([[1.0, 9.0]])).round(4)
+        >>> Scaling.of((0.0, [1.0, 4.0]), "ab", intercept=True).rows(np.array([[1.0, 9.0]])).round(4)
         array([[0.5774, 0.5774, 0.5774]])
+        >>> Scaling.of({"a": (0, 8), "b": ("no", "yes")}, "ab", intercept=False).rows(np.array([[0.0, 1.0]])).round(4)
+        array([[-0.7071,  0.    ,  0.7071]])
         """
-        low, high = pair("bounds", bounds, columns)
-        return Scaling(low, high, bool(intercept))
+        if not isinstance(bounds, Mapping) and fill is None:
+            low, high = pair("bounds", (-1.0, 1.0) if bounds is None else bounds, len(names))
+            return Scaling(low, high, low.size, bool(intercept), bounds is not None)
+        known = _encodings(bounds, names)
+        set_fill(known, fill)
+        ends: list[tuple[float, float]] = []
+        for encoding in known.values():
+            one = (encoding.range.low, encoding.range.high) if isinstance(encoding, Number) else (-1.0, 1.0)
+            ends += [one] * len(encoding.tails)
+        low, high = np.array(ends).T
+        return Scaling(low, high, len(names), bool(intercept), bounds is not None, tuple(known.values()))
 
     @property
     def size(self) -> int:
         """The number of weights."""
         return self.low.size + self.intercept
 
-    def clip(self, X: Array) -> Array:
-        """Return the columns with what lies beyond the bounds cut off."""
-        clipped: Array = np.clip(X, self.low, self.high)
+    def coordinates(self, X: Array) -> Array:
+        """Return the columns with what lies beyond the bounds cut off, and with a column for each category."""
+        spread = X
+        if self.encodings is not None:
+            parts = [
+                one.or_fill(X[:, i])[:, None] if isinstance(one, Number) else one.units(f"column {i}", X[:, i])
+                for i, one in enumerate(self.encodings)
+            ]
+            spread = np.concatenate(parts, axis=1)
+        if not self.given and (np.abs(spread) > 1.0).any():
+            row, column = np.argwhere(np.abs(spread) > 1.0)[0]
+            raise ValueError(
+                f"X has {spread[row, column]:.6g} in column {column}, outside of [-1, 1], and bounds were not given; "
+                "give bounds=(low, high), public and not computed from the data: values are then scaled by them, and "
+                "those beyond cut off"
+            )
+        clipped: Array = np.clip(spread, self.low, self.high)
         return clipped
 
     def rows(self, X: Array) -> Array:
         """Return rows of length 1 at most, for a learner."""
-        scaled = np.clip((self.clip(X) - self._middle) / self._half, -1.0, 1.0)  # the middle is rounded
+        scaled = np.clip((self.coordinates(X) - self._middle) / self._half, -1.0, 1.0)  # the middle is rounded
         if self.intercept:
             scaled = np.column_stack([scaled, np.ones(len(X))])
-        return scaled / math.sqrt(self.size)
+        return scaled / self._root
 
     def weights(self, decision: Array) -> tuple[Array, float]:
-        """Return the weights of the columns as they come, and the intercept, that give `rows(X) @ decision`."""
+        """Return the weights of the coordinates as they come, and the intercept, that give `rows(X) @ decision`."""
         count = self.low.size
-        coef = decision[:count] / (math.sqrt(self.size) * self._half)
-        constant = decision[count] / math.sqrt(self.size) if self.intercept else 0.0
+        coef = decision[:count] / (self._root * self._half)
+        constant = decision[count] / self._root if self.intercept else 0.0
         return coef, float(constant - coef @ self._middle)
+
+    @property
+    def _root(self) -> float:
+        return math.sqrt(self.features + self.intercept)
 
     @property
     def _middle(self) -> Array:
@@ -77,6 +114,25 @@ class Scaling:
     @property
     def _half(self) -> Array:
         return (self.high - self.low) / 2
+
+
+def _encodings(bounds: Any, names: Sequence[Any]) -> dict[Any, Encoding]:
+    """Return the encoding of every column, by its name."""
+    if not isinstance(bounds, Mapping):
+        low, high = pair("bounds", (-1.0, 1.0) if bounds is None else bounds, len(names))
+        return {name: Number(Range((low[i], high[i]))) for i, name in enumerate(names)}
+    found = {}
+    for name in names:
+        try:
+            if name not in bounds:
+                raise ValueError(f"there are none for {name!r}")
+            found[name] = encoding_of(bounds[name], f"bounds[{name!r}]")
+        except ValueError as why:
+            raise ValueError(
+                "bounds must be public bounds (low, high), of numbers or dates, or the texts of a category, for each "
+                f"column, got {bounds!r}: {why}"
+            ) from None
+    return found
 
 
 def tell_if_beyond(name: str, X: Array, low: Any, high: Any) -> None:
@@ -126,6 +182,7 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
     delta: float
     horizon: int | None
     bounds: Any
+    fill: Any
     radius: float
     fit_intercept: bool
     average: bool | None
@@ -155,8 +212,47 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
             raise
 
     def _checked(self, X: Any, y: Any, *, first: bool, **options: Any) -> tuple[Array, Any]:
-        checked: tuple[Array, Any] = validate_data(self, X, y, reset=first, dtype=np.float64, **options)
+        checked: tuple[Array, Any] = validate_data(self, self._loose(X), y, reset=first, **self._form, **options)
         return checked
+
+    def _loose(self, X: Any) -> Any:
+        """Return a frame of pandas as objects where encodings read it: scikit-learn takes no dates beside numbers."""
+        return X.astype(object) if self._form["dtype"] is object and hasattr(X, "iloc") else X
+
+    @property
+    def _form(self) -> dict[str, Any]:
+        """How rows are checked: as numbers, or as what they are where encodings read them."""
+        if isinstance(self.bounds, Mapping) or self.fill is not None:
+            return {"dtype": object, "ensure_all_finite": False}
+        return {"dtype": np.float64}
+
+    @property
+    def _columns(self) -> Sequence[Any]:
+        """The names of the columns, or their numbers where they have none or bounds go by number."""
+        names = list(getattr(self, "feature_names_in_", ()))
+        keys = [key for given in (self.bounds, self.fill) if isinstance(given, Mapping) for key in given]
+        by_name = names and all(key in names for key in keys)
+        return names if by_name else range(self.n_features_in_)
+
+    def _codes(self, X: Any) -> Array:
+        """Return rows as the numbers that their values stand for; what is missing has a fill, or is refused."""
+        encodings = self._scaling.encodings
+        if encodings is None:
+            numbers: Array = X
+            return numbers
+        codes = np.empty(X.shape)
+        for i, encoding in enumerate(encodings):
+            name = self._columns[i]
+            try:
+                codes[:, i] = encoding.codes(X[:, i])
+            except ValueError as why:
+                raise ValueError(f"column {name!r} of X {why}") from None
+            if np.isinf(codes[:, i]).any() or (np.isnan(codes[:, i]).any() and math.isnan(encoding.fill)):
+                raise ValueError(
+                    f"column {name!r} of X contains NaN or infinity, so that nothing is known of a value; give "
+                    f"fill={{{name!r}: value}}, a public value that counts there, or leave such rows out"
+                )
+        return codes
 
     @abstractmethod
     def _chosen(self) -> tuple[Loss, float]:
@@ -164,7 +260,7 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _start(self, rows: int | None) -> None:
         """Start from nothing; `rows` is how many will come, where no horizon was given, or None if nobody knows."""
-        self._scaling = Scaling.of(self.bounds, self.n_features_in_, self.fit_intercept)
+        self._scaling = Scaling.of(self.bounds, self._columns, self.fit_intercept, self.fill)
         self._past: list[BasePlan] = []  # of runs that are over
         self._rounds = 0
         self._total = np.zeros(self._scaling.size)  # decisions, added up over rounds
@@ -191,8 +287,11 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
                 )
             self._past = [*self._past, plan]
             self._run(None)
-        tell_if_beyond("bounds", X, self._scaling.low, self._scaling.high)
-        trace = self.learner_.observe_many(self._scaling.rows(X), targets)
+        codes = self._codes(X)
+        rows = self._scaling.rows(codes)
+        if self._scaling.encodings is None:
+            tell_if_beyond("bounds", codes, self._scaling.low, self._scaling.high)
+        trace = self.learner_.observe_many(rows, targets)
         self._rounds += len(X)
         self._total = self._total + np.diff([*trace.starts, len(X)]) @ trace.points
         average = self.system != PRIVATE[0] if self.average is None else self.average
@@ -206,9 +305,17 @@ class PrivateOnline(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _margins(self, X: Any) -> Array:
         check_is_fitted(self)
-        rows = self._scaling.clip(validate_data(self, X, reset=False, dtype=np.float64))
+        rows = self._scaling.coordinates(self._codes(validate_data(self, self._loose(X), reset=False, **self._form)))
         margins: Array = rows @ np.ravel(self.coef_) + self.intercept_
         return margins
+
+    def get_weight_names(self) -> list[str]:
+        """Return what each of `coef_` goes with: a column, or a column and one of its categories."""
+        check_is_fitted(self)
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        if self._scaling.encodings is None:
+            return [str(name) for name in names]
+        return [f"{name}{tail}" for name, one in zip(names, self._scaling.encodings, strict=True) for tail in one.tails]
 
     def __copy__(self) -> NoReturn:
         """Refuse, as learners do: two models would share one learner."""

@@ -29,11 +29,12 @@ class PrivateOnlineRegressor(RegressorMixin, PrivateOnline):  # type: ignore[mis
         The level for loss="quantile".
     width : float
         For loss="huber": residuals up to this part of the width of the target bounds count by their square.
-    epsilon, delta, horizon, bounds, fit_intercept, average, system, random_state :
+    epsilon, delta, horizon, bounds, fill, fit_intercept, average, system, random_state :
         As for `PrivateOnlineClassifier`.
     target_bounds : (low, high)
         Public bounds of the targets, which are cut off there; predictions stay between them. The noise that privacy
-        asks for is in proportion to their distance.
+        asks for is in proportion to their distance. None: targets are expected between -1 and 1, and others are
+        refused.
     radius : float
         The longest vector of weights, for rows (intercept included) scaled to a length of at most 1 and targets to
         [-1, 1]. The root of one plus the number of features lets a single feature, or the intercept, span all targets.
@@ -62,8 +63,9 @@ class PrivateOnlineRegressor(RegressorMixin, PrivateOnline):  # type: ignore[mis
         delta: float = 1e-6,
         *,
         horizon: int | None = None,
-        bounds: Any = (-1.0, 1.0),
-        target_bounds: Any = (-1.0, 1.0),
+        bounds: Any = None,
+        fill: Any = None,
+        target_bounds: Any = None,
         radius: float = 4.0,
         quantile: float = 0.5,
         width: float = 0.1,
@@ -77,6 +79,7 @@ class PrivateOnlineRegressor(RegressorMixin, PrivateOnline):  # type: ignore[mis
         self.delta = delta
         self.horizon = horizon
         self.bounds = bounds
+        self.fill = fill
         self.target_bounds = target_bounds
         self.radius = radius
         self.quantile = quantile
@@ -105,7 +108,7 @@ class PrivateOnlineRegressor(RegressorMixin, PrivateOnline):  # type: ignore[mis
             return self._learn(X, self._scaled(y))
 
     def _bound_targets(self) -> None:
-        (low,), (high,) = pair("target_bounds", self.target_bounds, 1)
+        (low,), (high,) = pair("target_bounds", (-1.0, 1.0) if self.target_bounds is None else self.target_bounds, 1)
         self._low, self._high = float(low), float(high)
 
     def _chosen(self) -> tuple[Loss, float]:
@@ -127,6 +130,12 @@ class PrivateOnlineRegressor(RegressorMixin, PrivateOnline):  # type: ignore[mis
         raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}")
 
     def _scaled(self, y: Array) -> Array:
+        beyond = np.abs(y) > 1.0
+        if self.target_bounds is None and beyond.any():
+            raise ValueError(
+                f"y has {y[int(np.argmax(beyond))]:.6g}, outside of [-1, 1], and target_bounds were not given; give "
+                "target_bounds=(low, high), public and not computed from the data: targets beyond are cut off there"
+            )
         tell_if_beyond("target_bounds", y[:, None], self._low, self._high)
         clipped: Array = np.clip(y, self._low, self._high)
         middle, half = (self._low + self._high) / 2, (self._high - self._low) / 2

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from reticent._core._check import Array
 from reticent._core._errors import need
+from reticent.estimators._encoding import MISSING
 from reticent.lab.files._table import BadCell, Column, Part, Sieve, Table
 
 STDIN = "-"
@@ -134,12 +135,12 @@ def record_end(data: bytes, separator: bytes, final: bool) -> int | None:
     return None if final or len(data) - end > _FIELD else end
 
 
-def by_the_book(letters: NDArray[np.uint8], quotes: NDArray[np.int64], separator: bytes, inside: int = 0) -> bool:
+def by_the_book(letters: NDArray[np.uint8], quotes: NDArray[np.int64], separator: bytes) -> bool:
     """Say whether a quote opens at the start of a field, closes at its end, and is written twice inside.
 
-    `quotes` are their places; `inside` is 1 where the letters begin within quotes.
+    `quotes` are their places.
     """
-    opening, closing = quotes[inside::2], quotes[1 - inside :: 2]
+    opening, closing = quotes[::2], quotes[1::2]
     # A quote next to a quote is one that closes and opens again at once: written twice.
     starts = (ord(separator), ord("\n"), ord('"'))
     before = letters[opening[opening > 0] - 1]
@@ -150,6 +151,7 @@ def by_the_book(letters: NDArray[np.uint8], quotes: NDArray[np.int64], separator
 # CSV in blocks of lines: a fast parser for what is plainly good, an exact one that knows the line of what is not.
 
 _CHUNK = 3 << 20  # bytes read together, some 65536 rows of a few numbers
+_FIRST = 1 << 16  # bytes that the names of columns hardly ever take
 _SMALL = 1 << 14  # bytes that are not worth halving in search of a bad row
 _LONGEST = 1 << 26  # bytes of one line: beyond this the file is not text in lines
 
@@ -168,7 +170,11 @@ class CsvTable(Table):
             raise ValueError(f"{source.name} is empty; expected {'a line of column names and ' if header else ''}rows")
         names = [name.strip() for name in first] if header else [str(i + 1) for i in range(len(first))]
         super().__init__(source.name, names)
-        self.live, self.hint = source.live, _other_separator(first)
+        self.live, self._first = source.live, first
+
+    def hint(self, wanted: str) -> str:
+        """Ask whether another separator is meant, where the first line has the column that is looked for with it."""
+        return _other_separator(self._first, wanted)
 
     def done(self) -> float:
         """Return the share of the bytes read; 0 for standard input."""
@@ -179,8 +185,10 @@ class CsvTable(Table):
         self._source.close()
 
     def _first_record(self, keep: bool) -> list[str]:
+        size = _FIRST
         while True:
-            self._more(1 << 16)
+            self._more(size)
+            size = max(_FIRST, len(self._rest))  # twice as much each time: a long line is looked at a few times only
             lines = self._rest.split(b"\n")
             feed = _Feed(lines if self._ended else lines[:-1], 0)
             reader = csv.reader(feed, delimiter=self._separator, strict=True)
@@ -266,7 +274,7 @@ class CsvTable(Table):
             except csv.Error as error:
                 if feed.dry and not whole and not self._ended:
                     break  # the field goes on in the next block
-                yield from sieve.bad(first + at, _reason(error))
+                yield from sieve.bad(first + at, BadCell(_reason(error)))
                 # A quote that swallowed lines to no end: go on after the line where it began.
                 at += 1
         yield from sieve.rows()
@@ -277,13 +285,12 @@ class CsvTable(Table):
         if not row or (len(row) == 1 and not row[0].strip()):
             return
         if len(row) != len(self.names):
-            reason = f"{len(row)} fields where {len(self.names)} are expected"
-            yield from sieve.bad(line, reason)
+            yield from sieve.bad(line, BadCell(f"{len(row)} fields where {len(self.names)} are expected"))
             return
         try:
             sieve.good([column.read(row[column.place]) for column in sieve.columns], line)
         except BadCell as bad:
-            yield from sieve.bad(line, str(bad))
+            yield from sieve.bad(line, bad)
 
 
 class _Fast:
@@ -292,9 +299,11 @@ class _Fast:
     def __init__(self, columns: Sequence[Column], width: int, separator: str) -> None:
         self.columns, self.width, self.separator = columns, width, separator
         self.arrow, self.csv = need("pyarrow", "lab"), need("pyarrow.csv", "lab")
-        self.compute = need("pyarrow.compute", "lab")
         text, number = self.arrow.string(), self.arrow.float64()
-        self.types = {str(c.place): text if c.kind == "class" else number for c in columns}
+        self.types = {str(c.place): text if c.text else number for c in columns}
+        # Texts for nothing are numbers that are missing, where something counts in their place.
+        fills = any(column.fills for column in columns)
+        self.nothing = [form for text in MISSING for form in {text, text.upper(), text.title()}] if fills else []
 
     def read(self, data: bytes) -> Array | None:
         """Return the rows, or None where something is not plainly good."""
@@ -309,7 +318,7 @@ class _Fast:
                 convert_options=self.csv.ConvertOptions(
                     column_types=self.types,
                     include_columns=list(self.types),
-                    null_values=[],
+                    null_values=self.nothing,
                     strings_can_be_null=False,
                 ),
             )
@@ -318,11 +327,13 @@ class _Fast:
         values = np.empty((table.num_rows, len(self.columns)))
         for i, column in enumerate(self.columns):
             found = table.column(str(column.place))
-            if column.kind == "class":
-                inside = self.compute.utf8_trim_whitespace(found)
-                if self.compute.any(self.compute.equal(inside, "")).as_py():
+            if column.text:
+                coded = found.combine_chunks().dictionary_encode()
+                try:
+                    codes = np.array([column.read(text) for text in coded.dictionary.to_pylist()])
+                except BadCell:
                     return None
-                values[:, i] = np.where(self.compute.equal(inside, column.positive).to_numpy(), 1.0, -1.0)
+                values[:, i] = codes[coded.indices.to_numpy()] if len(coded) else 0.0
                 continue
             numbers = found.to_numpy()
             if not column.good(numbers).all():
@@ -368,10 +379,14 @@ class _Feed:
         return self.lines[self.at - 1].decode("utf-8", "replace") + "\n"
 
 
-def _other_separator(first: list[str]) -> str:
-    """Ask whether another separator is meant, where the first line is one field that holds one."""
-    found = [letter for letter in ";\t,|" if len(first) == 1 and letter in first[0]]
-    return f"; is --separator {'tab' if found[0] == chr(9) else repr(found[0])} meant?" if found else ""
+def _other_separator(first: list[str], wanted: str) -> str:
+    """Ask whether another separator is meant, where the first line is one field that has the column between others."""
+    for letter in ";\t,|" if len(first) == 1 else "":
+        names = [name.strip() for name in first[0].split(letter)]
+        found = wanted in names or (wanted.isdigit() and 1 <= int(wanted) <= len(names))
+        if len(names) > 1 and found:
+            return f"; is --separator {'tab' if letter == chr(9) else repr(letter)} meant?"
+    return ""
 
 
 def _reason(error: csv.Error) -> str:

@@ -1,4 +1,4 @@
-"""From a path to a table, by what the file is and not by its name; blocks read ahead; the number of its rows."""
+"""From a path to a table, by what the file is and not by its name; and blocks read ahead."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import threading
 from collections.abc import Generator, Iterable
 from typing import Any, TypeVar
 
-import numpy as np
-
-from reticent.lab.files._csv import CsvTable, Source, by_the_book
+from reticent.lab.files._csv import CsvTable, Source
 from reticent.lab.files._parquet import ParquetTable
 from reticent.lab.files._table import Table
 
@@ -67,11 +65,9 @@ def ahead(items: Iterable[T]) -> Generator[T, None, None]:
             thread.join()
 
 
-# From a path to a table, by what the file is and not by its name; and the number of its rows.
+# From a path to a table, by what the file is and not by its name.
 
 _NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
-_CHUNK = 1 << 20
-_BLANK = b"\n\r \t\v\f"  # a line of these only is none, except where one of them separates fields
 
 
 def open_table(path: str, *, separator: str = ",", header: bool = True) -> Table:
@@ -99,70 +95,6 @@ def open_table(path: str, *, separator: str = ",", header: bool = True) -> Table
     except BaseException:
         source.close()
         raise
-
-
-def count_rows(path: str, *, separator: str = ",", header: bool = True) -> int:
-    """Return the number of rows of a file: of a CSV file, its lines that are neither blank nor inside quotes.
-
-    Bad rows count as well, and all lines where quotes are not used by the book: never less than what can be read.
-    """
-    source = Source(path)
-    if source.parquet:
-        source.close()
-        with ParquetTable(path) as table:
-            return table.rows
-    try:
-        return max(0, _Lines(source, _letter(separator).encode()).count() - header)
-    finally:
-        source.close()
-
-
-class _Lines:
-    """Counts the lines of a file in one quick pass."""
-
-    def __init__(self, source: Source, separator: bytes) -> None:
-        self.source, self.separator = source, separator
-        self.inside = 0  # 1 within quotes
-        self.records = self.lines = 0  # that hold something; lines may end within quotes
-        self.regular = True
-
-    def count(self) -> int:
-        rest, got = b"", b"start"
-        while got:
-            got = self.source.read(_CHUNK)
-            data = rest + got
-            stop = data.rfind(b"\n") + 1 if got else len(data)
-            data, rest = data[:stop], data[stop:]
-            found = None if self.inside else _plain_lines(data)
-            if found is None:
-                self._careful(data)
-            else:
-                self.records, self.lines = self.records + found, self.lines + found
-        return self.records if self.regular and not self.inside else self.lines
-
-    def _careful(self, data: bytes) -> None:
-        letters = np.frombuffer(data, dtype=np.uint8)
-        quotes = np.flatnonzero(letters == ord('"'))
-        blank = [letter for letter in _BLANK if letter not in self.separator]
-        filled = np.append(0, np.cumsum(~np.isin(letters, blank)))
-        ends = np.flatnonzero(letters == ord("\n"))
-        if not data.endswith(b"\n"):
-            ends = np.append(ends, len(data))
-        outside = ends[(np.searchsorted(quotes, ends) + self.inside) % 2 == 0]
-        self.lines += int((np.diff(filled[ends], prepend=0) > 0).sum())
-        self.records += int((np.diff(filled[outside], prepend=-self.inside) > 0).sum())
-        self.regular &= by_the_book(letters, quotes, self.separator, self.inside)
-        self.inside ^= quotes.size % 2
-
-
-def _plain_lines(data: bytes) -> int | None:
-    """Return the number of lines; None where some may be blank, quoted or without an end."""
-    if b'"' in data or not data.endswith(b"\n"):
-        return None
-    letters = np.frombuffer(data, dtype=np.uint8)
-    ends = np.flatnonzero(letters == ord("\n"))  # quicker than bytes.count where there are many
-    # A line that begins like a blank one may be one.
-    return None if letters[0] <= ord(" ") or (letters[ends[:-1] + 1] <= ord(" ")).any() else ends.size
 
 
 def _letter(separator: str) -> str:

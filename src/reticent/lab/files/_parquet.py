@@ -70,7 +70,8 @@ class ParquetTable(Table):
         kind = kind.value_type if types.is_dictionary(kind) else kind
         known = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
         text = (types.is_string, types.is_large_string, types.is_string_view)
-        if not any(test(kind) for test in known + text):
+        dates = (types.is_date, types.is_timestamp) if column.kind == "coded" else ()
+        if not any(test(kind) for test in known + text + dates):
             raise ValueError(f"{self.name}: column {column.name!r} holds {kind} where numbers are expected")
 
     def _batch(self, found: list[Any], columns: Sequence[Column], first: int, skip: bool) -> Iterator[Part]:
@@ -86,7 +87,8 @@ class ParquetTable(Table):
         if skip:
             places = np.flatnonzero(good)
             before = self.skipped + np.append(0, np.cumsum(~good))
-            self.skipped = int(before[-1])
+            for bad in np.flatnonzero(~good).tolist():
+                self.skip(first + bad, _reason(found, columns, bad))
             if places.size:
                 yield Part(values[good], lambda i: first + int(places[i]), before[np.append(places, count)])
             return
@@ -99,7 +101,7 @@ class ParquetTable(Table):
         """Return the numbers of a column, and which of them are good."""
         kind = array.type.value_type if self._arrow.types.is_dictionary(array.type) else array.type
         plain = self._arrow.types.is_integer(kind) or self._arrow.types.is_floating(kind)
-        if column.kind == "class" or not plain:
+        if column.text or not plain:
             return _cell_by_cell(array, column)
         numbers = array.cast(self._arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
         fine = column.good(numbers)  # an empty cell has become NaN
@@ -132,12 +134,12 @@ def _text(cell: Any) -> str:
     return str(int(cell)) if isinstance(cell, bool) else str(cell)
 
 
-def _reason(found: list[Any], columns: Sequence[Column], row: int) -> str:
+def _reason(found: list[Any], columns: Sequence[Column], row: int) -> BadCell:
     for array, column in zip(found, columns, strict=True):
         try:
             column.read(_text(array[row].as_py()))
         except BadCell as bad:
-            return str(bad)
+            return bad
     raise AssertionError(f"row {row} was found bad and is good; please report this")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Self
 
@@ -13,71 +15,146 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent._core._check import Array
+from reticent.estimators._encoding import Encoding, is_missing, shown
 
-KINDS = ("number", "label", "class")
-_SHOWN = 40  # characters of a cell in a message
 _LISTED = 30  # names of columns in a message
+_GROUPED = re.compile(r"[+-]?\d{1,3}([,.' \u00a0]\d{3})*([.,]\d+)?|[+-]?\d+,\d+")
+_DATED = re.compile(r"\d{4}-\d\d-\d\d|\d\d?[./]\d\d?[./]\d{4}")
+_TOLD = 3  # bad rows that are told one by one
 
 
 class BadRow(ValueError):
     """A row that cannot be read; the message says where, what was found and what to do."""
 
 
+class TooManyBad(ValueError):
+    """So many bad rows that nobody wants to read on."""
+
+
 class BadCell(ValueError):
-    """What is wrong with one cell, in a few words."""
+    """What is wrong with one cell, in a few words; `empty` is its column where nothing is there."""
+
+    def __init__(self, reason: str, empty: str = "") -> None:
+        """Take the words."""
+        super().__init__(reason)
+        self.empty = empty
 
 
 @dataclass(frozen=True)
 class Column:
     """A column that is read: its name, its place from 0, and what its cells must be.
 
-    A "number" is finite; a "label" is 1, -1 or 0 (which means -1); a "class" is any text, and becomes 1 where it is
-    `positive` and -1 elsewhere.
+    A "number" is finite; a "label" is 1 and -1, or 1 and 0; a "class" is one of two `labels`, and becomes -1 for the
+    first and 1 for the second; a "coded" cell is what its `encoding` reads. An empty cell is the number `fill`, if that
+    is one.
 
-    >>> Column("age", 0).read(" 41.5 "), Column("answer", 1, "class", "yes").read("no")
+    >>> Column("age", 0).read(" 41.5 "), Column("answer", 1, "class", ("no", "yes")).read("no")
     (41.5, -1.0)
+    >>> Column("age", 0, fill=40.0).read("n/a")
+    40.0
     """
 
     name: str
     place: int
     kind: str = "number"
-    positive: str = ""
+    labels: tuple[str, ...] = ()
+    encoding: Encoding | None = None
+    fill: float = math.nan
+
+    @property
+    def text(self) -> bool:
+        """Whether cells are read as texts."""
+        return self.kind in ("class", "coded")
+
+    @property
+    def fills(self) -> bool:
+        """Whether an empty cell counts as something."""
+        return not math.isnan(self.fill)
 
     def read(self, text: str) -> float:
         """Return the number that a cell stands for, or raise `BadCell`."""
         inside = text.strip()
+        if self.fills and is_missing(inside):
+            return self.fill
         if not inside:
-            raise BadCell(f"column {self.name!r} is empty")
+            raise BadCell(f"column {self.name!r} is empty", self.name)
         if self.kind == "class":
-            return 1.0 if inside == self.positive else -1.0
+            return self._label(inside)
+        if self.kind == "coded":
+            return self._code(inside)
         try:
             value = float(inside)
         except ValueError:
             value = None
         if value is None or "_" in inside:
-            raise BadCell(f"column {self.name!r} has {shown(inside)} where a number is expected")
+            raise self._bad(inside, "a number", _other_form(inside))
         if not math.isfinite(value):
-            raise BadCell(f"column {self.name!r} has {shown(inside)} where a finite number is expected")
-        if self.kind == "label":
-            if value not in (1.0, -1.0, 0.0):
-                raise BadCell(
-                    f"column {self.name!r} has {shown(inside)} where a label is expected, 1 and -1 or 1 and 0 "
-                    "(--positive TEXT takes other labels)"
-                )
-            return 1.0 if value == 1.0 else -1.0
+            raise self._bad(inside, "a finite number")
+        if self.kind == "label" and value not in (1.0, -1.0, 0.0):
+            raise self._bad(inside, "a label", ", 1 and -1 or 1 and 0")
         return value
+
+    def _label(self, inside: str) -> float:
+        for label, value in zip(self.labels, (-1.0, 1.0), strict=True):
+            if inside == label or _same_number(inside, label):
+                return value
+        raise self._bad(inside, "a label", f", {self.labels[0]!r} or {self.labels[1]!r}")
+
+    def _code(self, inside: str) -> float:
+        assert self.encoding is not None
+        try:
+            found = self.encoding.code(inside)
+        except ValueError as why:
+            raise BadCell(f"column {self.name!r} {why}") from None
+        if math.isnan(found):
+            raise self._bad(inside, "a value")
+        return found
+
+    def _bad(self, inside: str, expected: str, namely: str = "") -> BadCell:
+        said = f"column {self.name!r} has {shown(inside)} where {expected} is expected{namely}"
+        return BadCell(said, self.name if is_missing(inside) else "")
 
     def good(self, values: Array) -> NDArray[np.bool_]:
         """Say which numbers this column may have, as `read` does."""
         if self.kind == "number":
             finite: NDArray[np.bool_] = np.isfinite(values)
-            return finite
+            return finite | np.isnan(values) if self.fills else finite
         label: NDArray[np.bool_] = (values == 1.0) | (values == -1.0) | (values == 0.0)
         return label
 
     def finish(self, values: Array) -> Array:
-        """Return good numbers as `read` does: labels 0 become -1."""
-        return np.where(values == 1.0, 1.0, -1.0) if self.kind == "label" else values
+        """Return good numbers as `read` does: the fill where there was nothing."""
+        return np.where(np.isnan(values), self.fill, values) if self.fills else values
+
+
+@dataclass(frozen=True)
+class Distinct(Column):
+    """A column of which only is asked which texts it has; no more than `most` are kept."""
+
+    kind: str = "coded"
+    most: int = 4
+    seen: dict[str, None] = field(default_factory=dict)
+
+    def read(self, text: str) -> float:
+        """Keep a text that is new and means something."""
+        if len(self.seen) < self.most and not is_missing(text):
+            self.seen[text.strip()] = None
+        return 0.0
+
+
+def _same_number(text: str, label: str) -> bool:
+    """Say whether two texts are the same number, as 1 and 1.0 are."""
+    try:
+        return float(text) == float(label)
+    except ValueError:
+        return False
+
+
+def _other_form(text: str) -> str:
+    """Say how numbers are written where a text is one in another form, and what to do with a date."""
+    if _GROUPED.fullmatch(text):
+        return ", with a point for decimals and nothing between thousands"
+    return " (for dates, give dates as bounds: 2020-01-01:2026-12-31)" if _DATED.match(text) else ""
 
 
 def choose(names: Sequence[str], wanted: str, table: str, hint: str = "") -> int:
@@ -108,15 +185,6 @@ def listed(names: Sequence[str]) -> str:
     """Return names of columns for a message, the first ones if there are many."""
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(repr(name) for name in names[:_LISTED]) + more
-
-
-def shown(text: str) -> str:
-    """Return what was found in a cell for a message, shortened.
-
-    >>> shown("x" * 100)
-    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
-    """
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
 
 
 # What tables of every format give: parts of rows, with the place of each row in the file.
@@ -150,13 +218,14 @@ class Part:
 
 
 class Table(ABC):
-    """One pass over a file: names of columns first, then rows in parts; `skipped` counts the bad rows left out."""
+    """One pass over a file: names of columns first, then rows in parts; `skipped` counts the bad rows left out.
+
+    `told` has the first of them in words, `empty` how many had nothing in a column, by its name. More of them than
+    `enough` raise `TooManyBad`.
+    """
 
     place: str
     """What places of rows are called: "line" or "row"."""
-
-    hint = ""
-    """What to ask somebody who looks for a column that is not there."""
 
     live = False
     """Whether rows flow in as somebody writes them, and can be read once."""
@@ -165,6 +234,23 @@ class Table(ABC):
         """Take the name of the file, for messages, and the names of its columns."""
         self.name, self.names = name, tuple(names)
         self.skipped = 0
+        self.enough = math.inf
+        self.told: list[str] = []
+        self.empty: Counter[str] = Counter()
+
+    def hint(self, wanted: str) -> str:
+        """Ask somebody who looks for a column that is not there what may help; nothing where nothing would."""
+        return ""
+
+    def skip(self, line: int, bad: BadCell) -> None:
+        """Leave a bad row out, and keep count."""
+        self.skipped += 1
+        if bad.empty:
+            self.empty[bad.empty] += 1
+        if len(self.told) < _TOLD:
+            self.told.append(f"{self.name}, {self.place} {line}: {bad}")
+        if self.skipped > self.enough:
+            raise TooManyBad
 
     def parts(self, columns: Sequence[Column], *, skip: bool = False, most: int = 65536) -> Iterator[Part]:
         """Go through the good rows in parts of at most `most`.
@@ -221,13 +307,13 @@ class Sieve:
         self._lines.append(line)
         self._bad.append(self.table.skipped)
 
-    def bad(self, line: int, reason: str) -> Iterator[Part]:
+    def bad(self, line: int, bad: BadCell) -> Iterator[Part]:
         """Leave a row out and count it, or give the rows before it and stop with `BadRow`."""
         if self.skip:
-            self.table.skipped += 1
+            self.table.skip(line, bad)
             return
         yield from self.rows()
-        raise BadRow(f"{self.table.name}, {self.table.place} {line}: {reason}; {ADVICE}")
+        raise BadRow(f"{self.table.name}, {self.table.place} {line}: {bad}; {ADVICE}")
 
     def rows(self) -> Iterator[Part]:
         """Give what was kept, if anything."""

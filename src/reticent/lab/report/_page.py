@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -36,7 +37,8 @@ from reticent.lab.report._words import (
     plus_minus,
     promise,
 )
-from reticent.privacy._meaning import beliefs_in_words, groups_in_words, meaning
+from reticent.privacy import best_guess
+from reticent.privacy._meaning import PRIORS, SIZES, in_percent, meaning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -394,7 +396,8 @@ def _best(study: Study) -> Html:
     text = (
         f"Regret is the sum of losses beyond that of the best fixed decision in hindsight, which would have paid "
         f"{number(best.value)} in all, {number(best.value / max(best.at[-1], 1))} per round "
-        f"(known to within {number(best.gap)}). It is ({point}); nobody could have known it beforehand. "
+        f"(the very best at most {number(best.gap)} less in all). It is ({point}); nobody could have known it "
+        "beforehand. "
         "A certificate bounds regret on average over the learner's own randomness: single runs can be above it."
     )
     return tag("p", text)
@@ -416,7 +419,6 @@ def _private(found: Sequence[Group]) -> Html:
         terms.setdefault(key, []).append(group.system)
     parts = []
     for (epsilon, delta, neighbors, adversary), who in terms.items():
-        told = meaning((epsilon, delta), delta)
         parts += [
             tag("h3", f"Epsilon {number(epsilon)}, delta {number(delta)}"),
             facts(
@@ -428,10 +430,8 @@ def _private(found: Sequence[Group]) -> Html:
                         "what it means",
                         "Somebody who knows all other rounds, and two equally likely versions of one round, guesses "
                         f"the right one after seeing every decision with a chance of at most "
-                        f"{told.right:.3f}; without looking it would be 0.5. What they believe of it may rise, "
-                        f"{beliefs_in_words(told)}. The whole curve of a plan says more: see its own words.",
+                        f"{best_guess((epsilon, delta)):.3f}; without looking it would be 0.5.",
                     ),
-                    ("a person with several rounds", f"is protected less: {groups_in_words(told, 'rounds')}"),
                     (
                         "what it does not cover",
                         "rounds put in or left out, so that later ones move; what everybody else's rounds tell; and "
@@ -440,10 +440,36 @@ def _private(found: Sequence[Group]) -> Html:
                 ]
             ),
         ]
+    parts.append(_guesses(list(dict.fromkeys((epsilon, delta) for epsilon, delta, _, _ in terms))))
     others = [group.label for group in found if group.epsilon is None]
     if others:
         parts.append(tag("p", f"Not private at all: {', '.join(others)}."))
     return join(parts)
+
+
+def _guesses(pairs: Sequence[tuple[float, float]]) -> Html:
+    """Return what can be believed after everything was seen, and what holds for several rounds, as a table."""
+    rare = max(meaning(pair, pair[1]).rare for pair in pairs)
+    heads = [Head("promised")]
+    heads += [Head(f"{in_percent(prior)}% before", "believed after") for prior in PRIORS]
+    heads += [Head(f"{size} rounds", "epsilon, delta", text=True) for size in SIZES]
+    rows = []
+    for epsilon, delta in pairs:
+        told = meaning((epsilon, delta), delta)
+        terms = f"epsilon {number(epsilon)}, delta {number(delta)}"
+        cells = [Cell(terms, epsilon)]
+        cells += [Cell(f"{in_percent(belief)}%", belief) for _, belief in told.beliefs]
+        for _, together, level in told.groups:
+            said = "nothing" if math.isinf(together) else f"{number(together)}, {number(float(f'{level:.3g}'))}"
+            cells.append(Cell(said, together if math.isfinite(together) else None))
+        rows.append(cells)
+    often = "always" if not rare else f"but for one case in {1 / rare:,.0f}"
+    caption = (
+        f"What somebody who knows all else may believe of one round at most after seeing every decision, {often}, and "
+        "what is promised to a person with several rounds. By epsilon and delta alone: the words of a plan, above, "
+        "have what its whole account says."
+    )
+    return _table(caption, heads, rows, "What can be guessed")
 
 
 def _repeat(study: Study) -> Html:

@@ -216,6 +216,8 @@ class ApproximateLeader(SystemLearner):
 class _Leader(NoisyWalk):
     """Sums of gradients and noise apart are as secret as the data; only together they are released."""
 
+    _moves = ("total", "visited", "sums")
+
     def __init__(self, plan: ApproximateLeaderPlan, loss: Loss, rng: np.random.Generator) -> None:
         super().__init__(plan.domain, loss)
         self.strong, self.added, self.noise, self.rng = plan.strong_convexity, plan.added, plan.noise, rng

@@ -9,6 +9,7 @@ import numpy as np
 from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.losses import Custom, GeneralisedLinear, Loss, Objects, Rows
+from reticent.saving import check_rows, refuse_unless
 from reticent.systems._decider import Changes, Decider
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
@@ -47,16 +48,11 @@ class BudgetedFollower(SystemLearner):
         self._level(delta)
         raise ValueError(f"{self.plan.system} is not a private system, and has no account")
 
-    def _check_plans(self) -> None:
-        super()._check_plans()
-        walk, new = self._walk, Following(self.plan, self.loss)
-        if not isinstance(walk, Following) or walk.plan != self.plan or vars(walk).keys() != vars(new).keys():
-            raise ValueError("its walk is not that of its plan")
-        if not self._switches == walk.used <= self.plan.budget:
-            raise ValueError(f"it has made {self._switches} changes, and its walk {walk.used} of {self.plan.budget}")
-        pairs = ((walk.memories, new.memories), (walk.prices, new.prices))
-        if any(found.points.shape != made.points.shape for found, made in pairs):
-            raise ValueError("its points are not those that its plan has")
+    def _check_counts(self) -> None:
+        super()._check_counts()
+        used = getattr(self._walk, "used", None)
+        if used != self._switches:
+            raise ValueError(f"it has made {self._switches} changes, and its walk {used!r}")
 
     def __repr__(self) -> str:
         """Say where the learner stands."""
@@ -67,6 +63,25 @@ class BudgetedFollower(SystemLearner):
 @saved("walk of the budgeted follower")
 class Following:
     """Collects blocks of rounds; at the end of each it looks at whether a change pays."""
+
+    _moves: ClassVar[tuple[str, ...]] = (
+        "done",
+        "torn",
+        "u",
+        "used",
+        "saved",
+        "end",
+        "batch",
+        "left",
+        "memories",
+        "prices",
+        "guard",
+        "pull",
+        "behind",
+        "following",
+        "began",
+        "kept",
+    )
 
     def __init__(self, plan: BudgetedPlan, loss: Loss) -> None:
         """Start at the centre."""
@@ -86,6 +101,19 @@ class Following:
         self.following = False  # whether the guard is followed
         self.began = 0  # where the open block began
         self.kept: list[Any] = []  # its rounds
+
+    def _check_moved(self) -> None:
+        plan = self.plan
+        refuse_unless(self.used <= plan.budget, f"it has made {self.used} changes of {plan.budget}")
+        if plan.horizon is not None:
+            end, batch, left = plan.stretch(0, 0)
+            same = (self.end, self.batch, self.left) == (end, batch, left - self.used)
+        else:
+            same = self.batch >= 1 and self.end > self.began
+        refuse_unless(same, f"its blocks have {self.batch} rounds, up to round {self.end}")
+        held = sum(check_rows(rows, plan.domain) for rows in self.kept)
+        inside = 0 <= self.began <= self.done < self.due and held == self.done - self.began
+        refuse_unless(inside, f"its open block begins at round {self.began}, with {held} rounds, of {self.done}")
 
     @property
     def due(self) -> int:

@@ -6,6 +6,7 @@ Everything is NumPy on whole blocks; nothing is compiled.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.domains import Ball, Box, Domain
 from reticent.losses import GeneralisedLinear, Loss, Rows
+from reticent.saving import check_array, refuse_unless
 
 STEPS = 4.0 * 0.5 ** np.arange(10)
 """Steps of descent, in radii for a block whose mean gradient is as steep as can be."""
@@ -42,6 +44,8 @@ class Memories:
     Weights fall with the mean loss of a memory's points that are `AGES` blocks old, as a decision is kept for some
     time: memories that are best for the next round are not best where changes are few.
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("windows", "points", "past", "regrets", "spread", "weights", "point")
 
     def __init__(self, domain: Domain, loss: Loss, horizon: int | None, batch: int) -> None:
         """Start at the centre, all memories alike; `batch` is the length of the first block."""
@@ -98,6 +102,8 @@ class Windows:
     Of windows longer than 512 rounds 512 are kept, evenly spaced: memory and work do not grow with the run.
     """
 
+    _moves: ClassVar[tuple[str, ...]] = ("fresh", "rings", "done")
+
     def __init__(self, loss: Loss, horizon: int | None, batch: int) -> None:
         """Start with nothing seen; no window is shorter than a block."""
         assert isinstance(loss, GeneralisedLinear)
@@ -113,6 +119,14 @@ class Windows:
         rings = 1 + sum(length > _POINTS for length in self.lengths)
         self.rings: list[Array] = [np.zeros((0, 3)) for _ in range(rings)]
         self.done = 0
+
+    def _check_moved(self) -> None:
+        counts = len(self.fresh) == len(self.lengths) and all(type(n) is int and n >= 0 for n in self.fresh)
+        rings = 1 + sum(length > _POINTS for length in self.lengths)
+        refuse_unless(counts and len(self.rings) == rings, "its windows are not those of its plan")
+        for ring in self.rings:
+            check_array(ring, np.zeros((0, 3)), "a window", longer=True)
+            refuse_unless(len(ring) <= _POINTS, f"a window has {len(ring)} rounds")
 
     def learn(self, rows: Rows, before: Array) -> Array:
         """Take in rounds; return the best point of each window, where it was if too little is new."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ class Prices:
     What a change would have saved is the largest sum, up to now, of what the decision lost more than the learner in the
     background; it starts anew with every change.
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("points", "saved", "changes")
 
     def __init__(self, scale: float, gap: float | None, dim: int) -> None:
         """Take the loss of a round by the worst decision, G R, and the mean number of rounds between changes."""

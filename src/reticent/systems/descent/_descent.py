@@ -13,6 +13,7 @@ from reticent._core._check import Array, integer, positive
 from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.losses import Loss
+from reticent.saving import refuse_unless
 from reticent.systems._bounds import block_squares
 from reticent.systems._checks import check_body, check_firm, check_neighbors
 from reticent.systems._decider import Decider
@@ -197,9 +198,14 @@ class OnlineGradientDescent(SystemLearner):
 
 @saved("walk of gradient descent")
 class _Descent(StepWalk):
+    _moves = ("count", "total")
+
     def __init__(self, plan: DescentPlan, loss: Loss) -> None:
         super().__init__(plan.domain, loss, plan.batch)
         self.step, self.count, self.total = plan.step, 0, np.zeros_like(self.u)
+
+    def _check_moved(self) -> None:
+        refuse_unless(self.count == self.done % self.batch, f"its open block has {self.count} rounds")
 
     def _play(self, code: int, vectors: Array, offsets: Array, after: Array) -> None:
         from reticent.systems.descent._kernel import descend  # numba loads on first use
@@ -238,6 +244,8 @@ class RegularisedLeader(SystemLearner):
 
 @saved("walk of FTRL")
 class _Leader(StepWalk):
+    _moves = ("total",)
+
     def __init__(self, plan: LeaderPlan, loss: Loss) -> None:
         super().__init__(plan.domain, loss)
         self.lam, self.total = plan.lam, np.zeros_like(self.u)

@@ -14,6 +14,7 @@ from reticent._core import _names
 from reticent._core._check import Array, integer, positive, real
 from reticent._core._tags import saved
 from reticent.domains import Domain
+from reticent.saving import refuse_unless
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, NotApplicable, System
 from reticent.systems._plan import SystemPlan
@@ -248,6 +249,8 @@ class RestartingLeader(ExpertsLearner):
 
 @saved("walk of the restarting leader")
 class _Restarting(ExpertsWalk):
+    _moves = ("state",)
+
     def __init__(self, plan: RestartingLeaderPlan, rng: np.random.Generator) -> None:
         super().__init__(plan.n, rng)
         self.rate, self.epoch, self.changes, self.budget = plan.rate, plan.epoch, plan.changes, plan.max_switches
@@ -255,6 +258,12 @@ class _Restarting(ExpertsWalk):
         self.sums = -rng.standard_exponential(plan.n) / plan.rate
         self._start(int(np.argmin(self.sums)))
         self.state = np.array([self.expert, 0, 0, 0])
+
+    def _check_moved(self) -> None:
+        super()._check_moved()
+        _, rounds, changes, switches = self.state.tolist()
+        right = rounds < self.epoch and changes < self.changes and switches <= self.budget
+        refuse_unless(right, f"its epoch has {rounds} rounds and {changes} changes, and its run {switches} switches")
 
     @property
     def frozen(self) -> bool:

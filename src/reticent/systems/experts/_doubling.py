@@ -15,6 +15,7 @@ from reticent.domains import Domain
 from reticent.losses import Rows
 from reticent.privacy._account import Statement, SystemAccount
 from reticent.privacy._pure import PureAccount, flipped, pure_event
+from reticent.saving import refuse_unless
 from reticent.systems._checks import check_claim, check_horizon
 from reticent.systems._decider import Changes, Decider
 from reticent.systems._plan import SystemPlan, WithoutEnd
@@ -266,19 +267,6 @@ class DoublingExperts(ExpertsLearner):
         """
         return float(self.plan.account(self._rounds).epsilon(self._level(delta)))
 
-    def _check_plans(self) -> None:
-        super()._check_plans()
-        walk = self._walk
-        if not isinstance(walk, Doubling) or walk.plan != self.plan or walk.rng is not self._rng:
-            raise ValueError("its walk is not that of its plan")
-        began = sum(self.plan.block(k) for k in range(walk.number))
-        if walk.end != began + self.plan.block(walk.number) or not began <= walk.done < walk.end:
-            raise ValueError(f"its block does not end at round {walk.end}, or round {walk.done} is not in it")
-        if walk.sums.dtype != np.int64 or walk.sums.shape != (self.plan.n,) or walk.sums.min() < 0:
-            raise ValueError("its sums are not whole numbers, one for each expert")
-        if walk.sums.max() > (walk.done - began) << _GRID:
-            raise ValueError("its open block holds more than its rounds can have brought")
-
     def __repr__(self) -> str:
         """Say where the learner stands."""
         of = "" if self.plan.horizon is None else f" of {self.plan.horizon}"
@@ -289,6 +277,8 @@ class DoublingExperts(ExpertsLearner):
 class Doubling:
     """Adds up a block's losses in whole numbers, and draws the next expert at its end."""
 
+    _moves: ClassVar[tuple[str, ...]] = ("done", "torn", "number", "end", "sums", "expert", "u")
+
     def __init__(self, plan: DoublingPlan, rng: np.random.Generator) -> None:
         """Draw the first expert, for which no loss has been seen."""
         self.plan, self.rng = plan, rng
@@ -297,6 +287,16 @@ class Doubling:
         self.sums = np.zeros(plan.n, dtype=np.int64)  # of the block that is not over: secret
         self.expert = int(rng.integers(plan.n))
         self.u: Array = one_hot(np.array([self.expert]), plan.n)[0]
+
+    def _check_moved(self) -> None:
+        plan = self.plan
+        began = sum(plan.block(k) for k in range(min(self.number, self.done + 1)))  # a block has a round at least
+        right = self.end == began + plan.block(self.number) and began <= self.done < self.end
+        refuse_unless(right, f"its block does not end at round {self.end}, or round {self.done} is not in it")
+        within = self.sums.min() >= 0 and self.sums.max() <= (self.done - began) << _GRID
+        refuse_unless(bool(within), "its open block holds more than its rounds can have brought")
+        there = 0 <= self.expert < plan.n and np.array_equal(self.u, one_hot(np.array([self.expert]), plan.n)[0])
+        refuse_unless(there, f"it does not follow expert {self.expert} of {plan.n}")
 
     @property
     def due(self) -> int:

@@ -290,6 +290,8 @@ class LazyLeaderStar(ExpertsLearner):
 
 @saved("walk of FLL*")
 class _Reflecting(ExpertsWalk):
+    _moves = ("noise",)
+
     def __init__(self, plan: LazyPerturbedPlan, rng: np.random.Generator) -> None:
         super().__init__(plan.n, rng)
         self.rate = plan.rate
@@ -328,6 +330,8 @@ class ExpertsLazyLeader(ExpertsLearner):
 
 @saved("walk of FLL over experts")
 class _Gridded(ExpertsWalk):
+    _moves = ("grid", "noise")
+
     def __init__(self, plan: ExpertsLazyLeaderPlan, rng: np.random.Generator) -> None:
         super().__init__(plan.n, rng)
         self.side = 1 / plan.rate

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.losses import Rows
+from reticent.saving import refuse_unless
 from reticent.systems._decider import Batched, Changes, Decider
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
@@ -23,6 +24,8 @@ Experts = NDArray[np.int64]
 class ExpertsWalk(Batched, ABC):
     """Follows one expert at a time; subclasses have one compiled loop, `_play`, over the losses of all experts."""
 
+    _moves: ClassVar[tuple[str, ...]] = ("sums", "expert", "u")
+
     def __init__(self, n: int, rng: np.random.Generator, batch: int = 1) -> None:
         """Start with nothing observed; the subclass puts its first expert in play by `_start`."""
         super().__init__(batch)
@@ -33,6 +36,13 @@ class ExpertsWalk(Batched, ABC):
     def _start(self, expert: int) -> None:
         self.expert = expert
         self.u = one_hot(np.array([expert]), self.n)[0]
+
+    def _check_moved(self) -> None:
+        there = 0 <= self.expert < self.n and bool(self.u[self.expert] == 1.0)
+        refuse_unless(there and np.count_nonzero(self.u) == 1, f"it does not follow expert {self.expert} of {self.n}")
+        counts = getattr(self, "state", None)  # what compiled loops keep: the expert first
+        if counts is not None:
+            refuse_unless(int(counts[0]) == self.expert and int(counts.min()) >= 0, "it counts otherwise than its loop")
 
     @abstractmethod
     def _play(self, vectors: Array, after: Experts) -> None:
@@ -67,6 +77,8 @@ def one_hot(experts: Experts, n: int) -> Array:
 class Dartboard(ExpertsWalk):
     """Draws from the weights exp(-beta sums); a coin after each batch says when. Hedge is the case p = 1."""
 
+    _moves = ("state", "own", "low")
+
     def __init__(
         self, n: int, rng: np.random.Generator, *, beta: float, p: float, batch: int = 1, budget: int | None = None
     ) -> None:
@@ -84,6 +96,11 @@ class Dartboard(ExpertsWalk):
         vars(self).update(state)
         if "low" not in state:
             self.low = np.zeros(self.n)
+
+    def _check_moved(self) -> None:
+        super()._check_moved()
+        right = self.draws <= min(self.budget, self.done) and (self.frozen or self.state[1] == self.done % self.batch)
+        refuse_unless(right, f"it has made {self.draws} draws, with {self.state[1]} rounds in its batch")
 
     @property
     def draws(self) -> int:

@@ -17,6 +17,7 @@ from reticent._core._tags import saved
 from reticent.domains import Domain, Simplex
 from reticent.losses import Linear, Rows
 from reticent.privacy._account import Statement
+from reticent.saving import refuse_unless
 from reticent.systems._decider import Changes, Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._grid import largest_step
@@ -195,6 +196,8 @@ class DrawnLeader(ExpertsLearner):
 class Drawn(ExpertsWalk):
     """The walk of DP-FTRL on the simplex, and an expert drawn from where it stands."""
 
+    _moves = ("leader", "own", "chances")
+
     def __init__(self, plan: DrawnLeaderPlan, rng: np.random.Generator) -> None:
         """Start with an expert of the uniform law."""
         super().__init__(plan.n, rng, plan.batch)
@@ -205,6 +208,9 @@ class Drawn(ExpertsWalk):
         self.own = apart(rng)
         self.chances = np.full(plan.n, 1 / plan.n)
         self._start(int(self.own.integers(plan.n)))
+
+    def _catch_up(self, found: Drawn) -> None:
+        refuse_unless(found.leader.done == found.done, "its leader has not taken in the rounds that it has")
 
     def _play(self, vectors: Array, after: NDArray[np.int64]) -> None:
         from reticent.systems.experts._kernel import draw_along  # numba loads on first use

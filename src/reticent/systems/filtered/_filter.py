@@ -9,11 +9,13 @@ true of any stream, and nothing is certified of the decisions. The constants wer
 from __future__ import annotations
 
 from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 
 from reticent._core._check import Array
 from reticent._core._tags import saved
+from reticent.saving import refuse_unless
 from reticent.systems.filtered._release import EpochRelease, mixed
 from reticent.systems.gate._release import Integers
 
@@ -45,6 +47,8 @@ class Filter:
     >>> bool(found.update(np.array([40_000_000_000]), np.zeros(1))[0] < 0)
     True
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("evidence", "weights", "mean", "covariance", "past", "seen")
 
     def __init__(self, dim: int, radius: float, lipschitz: float) -> None:
         """Know nothing but the scale."""
@@ -80,6 +84,14 @@ class Filter:
         covariance[0, 0] = np.maximum(self.covariance[0, 0], _LEAST * self.variance)
         self.mean, self.covariance = mean, covariance
         self.past = np.zeros((weights.size, dim))  # buffers of the increments, which undo the mixing of the gate
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state, from a file, that may have a matrix more: it says nothing that others do not."""
+        vars(self).update((name, part) for name, part in state.items() if name != "told")
+
+    def _check_moved(self) -> None:
+        variances = np.einsum("aaj->aj", self.covariance)
+        refuse_unless(bool((variances >= 0.0).all()), "its filter has variances below 0")
 
     def update(self, released: Integers, u: Array) -> Array:
         """Take in a release, which a block at the decision `u` led to; return the mean of w."""

@@ -9,6 +9,7 @@ import numpy as np
 from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.losses import Loss
+from reticent.saving import refuse_unless
 from reticent.systems._decider import Decider
 from reticent.systems._plan import SystemPlan
 from reticent.systems.filtered._filter import Filter
@@ -45,17 +46,13 @@ class FilteredGate(GateLearner):
     def _new_walk(self) -> Decider:
         return FilteredWalk(self.plan, self.loss, self._rng)
 
-    def _check_plans(self) -> None:
-        super()._check_plans()
-        walk = self._walk
-        if not isinstance(walk, FilteredWalk) or walk.plan != self.plan or walk.rng is not self._rng:
-            raise ValueError("its walk follows another plan, or has randomness of its own")
-        walk.check()
-
 
 @saved("walk of the filtered gate")
 class FilteredWalk(BlockWalk):
     """Goes where the filter says, from epoch to epoch."""
+
+    _moves: ClassVar[tuple[str, ...]] = ("released", "filter", "buffers", "ahead")
+    _grows: ClassVar[tuple[str, ...]] = ("ahead",)
 
     def __init__(self, plan: FilteredPlan, loss: Loss, rng: np.random.Generator) -> None:
         """Start at the centre."""
@@ -100,22 +97,15 @@ class FilteredWalk(BlockWalk):
         self.ahead = self.ahead[1:]
         return noise
 
-    def check(self) -> None:
-        """Refuse a state, from a file, in which no walk of the plan can stand."""
-        epoch, new = self.plan.epoch(self.epoch.number), self.plan.release(self.epoch)
-        if self.epoch != epoch or not epoch.start <= self.done < epoch.end:
-            raise ValueError("its epoch is not the one of its plan")
-        same = ("blocks", "change", "mu", "error")
-        if any(getattr(self.mechanism, name) != getattr(new, name) for name in same):
-            raise ValueError("its gate is not the one of its plan")
-        shapes = np.array_equal(self.mechanism.weights, new.weights), np.array_equal(self.mechanism.decays, new.decays)
-        if not all(shapes) or any(vars(grid) != vars(new.grid) for grid in (self.release, self.mechanism.grid)):
-            raise ValueError("its gate is not the one of its plan")
-        d = self.u.size
-        sums = (self.open, self.released, *self.ahead)
-        if any(part.dtype != np.int64 or part.shape != (d,) for part in sums):
-            raise ValueError("its sums are not integers, one for each coordinate")
-        if np.abs(self.open).max() > (self.done - epoch.start) % epoch.block * new.grid.largest:
-            raise ValueError("its open block holds more than its rounds can have brought")
-        if self.buffers.shape != (new.weights.size, d) or not np.isfinite(self.buffers).all():
-            raise ValueError("its buffers are not those of its epoch")
+    def _catch_up(self, found: FilteredWalk) -> None:
+        number, done = found.epoch.number, found.done
+        right = type(number) is int and 0 <= number <= done  # an epoch has a round at least
+        epoch = self.plan.epoch(number) if right else self.epoch
+        refuse_unless(found.epoch == epoch and epoch.start <= done < epoch.end, "its epoch is not the one of its plan")
+        self._begin(number)
+
+    def _check_moved(self) -> None:
+        over, rounds = divmod(self.done - self.epoch.start, self.epoch.block)
+        self._check_open(rounds)
+        refuse_unless(len(self.ahead) <= self.epoch.blocks - over, "it has noise for more blocks than there are")
+        refuse_unless(self.filter.seen == over, f"its filter has seen {self.filter.seen} of {over} releases")

@@ -88,6 +88,8 @@ class AgarwalSingh(SystemLearner):
 class NoisyLeader(NoisyWalk):
     """The walk of both: sums of gradients, and noise that streams or lies ready in `state`."""
 
+    _moves = ("total", "noise", "state")
+
     def __init__(self, plan: NoisyLeaderPlan, loss: Loss, rng: np.random.Generator) -> None:
         """Start at the centre."""
         super().__init__(plan.domain, loss, plan.batch if isinstance(plan, FTRLPlan) else 1)
@@ -116,6 +118,11 @@ class NoisyLeader(NoisyWalk):
         vars(self).update(state)
         if self.total.ndim == 1:
             self.total = np.stack([self.total, np.zeros_like(self.total)])
+
+    def _catch_up(self, found: NoisyLeader) -> None:
+        """Make room for as many rounds as a loaded walk has taken in: it may have gone beyond its horizon."""
+        self.done = found.done
+        self._make_room(0)
 
     def _drawn(self, count: int) -> Array:
         """Return the noise of so many batches, a row each: independent noise convolved with the coefficients."""

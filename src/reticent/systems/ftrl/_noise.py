@@ -168,6 +168,7 @@ class Buffers(Rising):
         return found
 
 
+@np.errstate(under="ignore")
 def _geometric(gaps: Array, n: Array) -> Array:
     """Return 1 + r + ... + r^(n-1) for each n and r = 1 - gap, a row for each n, without cancellation."""
     steep = (

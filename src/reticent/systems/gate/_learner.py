@@ -42,23 +42,12 @@ class NoisyDescent(GateLearner):
     def _new_walk(self) -> Decider:
         return DualAveraging(self.plan, self.loss, self._rng)
 
-    def _check_plans(self) -> None:
-        super()._check_plans()
-        walk, new = self._walk, self.plan.release()
-        if not isinstance(walk, DualAveraging) or vars(walk.release) != vars(new) or walk.batch != self.plan.batch:
-            raise ValueError("its gate is not the one of its plan")
-        if walk.plan != self.plan or walk.lam != self.plan.first_lam or walk.rng is not self._rng:
-            raise ValueError("its walk follows another plan, or has randomness of its own")
-        sums = (walk.open, walk.released)
-        if any(part.dtype != np.int64 or part.shape != (new.dim,) for part in sums):
-            raise ValueError("its sums are not integers, one for each coordinate")
-        if np.abs(walk.open).max() > walk.done % walk.batch * new.largest:
-            raise ValueError("its open block holds more than its rounds can have brought")
-
 
 @saved("walk of noisy descent")
 class DualAveraging(BlockWalk):
     """Steps on what the gate releases at the end of a block, and on nothing else."""
+
+    _moves = ("released", "dual")
 
     def __init__(self, plan: NoisyDescentPlan, loss: Loss, rng: np.random.Generator) -> None:
         """Start at the centre."""
@@ -72,6 +61,9 @@ class DualAveraging(BlockWalk):
     def due(self) -> int:
         """How many rounds will have been taken in when the block ends."""
         return (self.done // self.batch + 1) * self.batch
+
+    def _check_moved(self) -> None:
+        self._check_open(self.done % self.batch)
 
     def _release(self) -> Array:
         self.released = self.release.released(self.open, self.rng)

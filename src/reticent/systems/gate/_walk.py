@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from reticent._core._check import Array
 from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss, Objects, Rows
+from reticent.saving import refuse_unless
 from reticent.systems._decider import Changes
 from reticent.systems._learner import SystemLearner
 from reticent.systems.gate._release import BlockRelease, Integers
@@ -22,6 +23,8 @@ class BlockWalk(ABC):
 
     `release` is the grid of the present block, which ends after round `due`.
     """
+
+    _moves: ClassVar[tuple[str, ...]] = ("done", "torn", "u", "open")
 
     frozen = False
     release: BlockRelease
@@ -38,6 +41,11 @@ class BlockWalk(ABC):
     def due(self) -> int:
         """How many rounds will have been taken in when the block ends."""
 
+    def _check_open(self, rounds: int) -> None:
+        """Refuse an open sum, from a file, that so many rounds cannot have brought."""
+        within = int(np.abs(self.open).max()) <= rounds * self.release.largest
+        refuse_unless(within, "its open block holds more than its rounds can have brought")
+
     @abstractmethod
     def _release(self) -> Array:
         """Release the open sum, once, commit the release to the walk, and return where to go in the chart."""
@@ -49,16 +57,14 @@ class BlockWalk(ABC):
             # A custom loss may raise: only rounds whose gradients are there are taken in.
             most, end = 1 if isinstance(rows, Objects) else _TOGETHER, self.due
             stop = min(len(rows), start + most, start + end - self.done)
-            # Whatever the caller has numpy do about underflow: an error here would tell of a round, and move others.
-            with np.errstate(all="ignore"):
-                part = self.release.summed(*self._gradients(rows[start:stop]))
-                self.torn = True
-                self.open += part
-                self.done += stop - start
-                if self.done == end:
-                    # What is released is in the walk before it is used; an interrupt from here on leaves it torn.
-                    self._go(self._release(), changes)
-                self.torn = False
+            part = self.release.summed(*self._gradients(rows[start:stop]))
+            self.torn = True
+            self.open += part
+            self.done += stop - start
+            if self.done == end:
+                # What is released is in the walk before it is used; an interrupt from here on leaves it torn.
+                self._go(self._release(), changes)
+            self.torn = False
             start = stop
 
     def _gradients(self, rows: Any) -> tuple[Array, Array]:

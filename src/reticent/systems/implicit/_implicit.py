@@ -211,6 +211,8 @@ class PrivateImplicitDescent(SystemLearner):
 class _Implicit(NoisyWalk):
     """The iterate `w` is as secret as the data."""
 
+    _moves = ("w",)
+
     def __init__(self, plan: ImplicitPlan, loss: Loss, rng: np.random.Generator) -> None:
         super().__init__(plan.domain, loss)
         self.alpha, self.noise, self.knee, self.rng = plan.alpha, plan.noise, plan.knee, rng

@@ -18,6 +18,7 @@ from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._coins import Coin
 from reticent.privacy._compose import Bound, Term
 from reticent.privacy._events import gaussian_events, gdp
+from reticent.saving import refuse_unless
 from reticent.systems._checks import LESS, chance, check_body, check_target
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._goal import Goal, System
@@ -285,6 +286,8 @@ def exact_measure(plan: CoinPlan, lam: float, loss: Loss, on_steep: str) -> Gibb
 class ComparedCoin(KeepingCoin):
     """Keeps x with probability exp(beta (L(y) - L(x))) / phi, y a point that is the same in both worlds."""
 
+    _moves: ClassVar[tuple[str, ...]] = ("y",)
+
     def __init__(self, plan: LazyToPrivatePlan) -> None:
         super().__init__(plan.p, plan.floor)
         self.beta, self.log_phi = plan.beta, plan.log_phi
@@ -300,6 +303,8 @@ class ComparedCoin(KeepingCoin):
 class _Compared(Walk):
     """The walk of lazy-to-private: y moves at times of its own."""
 
+    _moves = ("left", "_renewal")
+
     def __init__(self, plan: LazyToPrivatePlan, measure: Gibbs, rng: np.random.Generator) -> None:
         self.refresh, self.left = plan.refresh, plan.refreshes
         self._renewal = NEVER
@@ -314,6 +319,12 @@ class _Compared(Walk):
     def due(self) -> int:
         """How many rounds will have been taken in when a coin is looked at, or y renewed, next."""
         return min(self._coin_due, self._renewal)
+
+    def _check_moved(self) -> None:
+        super()._check_moved()
+        due = self._renewal
+        on = self.done < due <= NEVER and (due == NEVER or due % self.batch == 0)
+        refuse_unless(on and self.left >= 0, f"its point is renewed at round {due}, {self.left} times more")
 
     def _renew(self) -> None:
         self.compared.y = self.measure.draw_in_chart(self.rng)[0]

@@ -13,6 +13,7 @@ from reticent._core._check import Array, integer, positive
 from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.losses import Custom, Loss
+from reticent.saving import refuse_unless
 from reticent.systems._checks import check_body
 from reticent.systems._decider import Decider
 from reticent.systems._learner import SystemLearner
@@ -142,12 +143,21 @@ class AveragedDescent(SystemLearner):
 
 @saved("walk of averaged descent")
 class _Averages(StepWalk):
+    _moves = ("state", "hidden", "total")
+
     def __init__(self, plan: IndependentPlan, loss: Loss) -> None:
         super().__init__(plan.domain, loss)
         self.lengths = np.array(plan.lengths)
         self.steps = plan.domain.radius / (plan.lipschitz * np.sqrt(self.lengths))
         self.state = np.zeros(2, dtype=np.int64)  # the epoch, and its rounds so far
         self.hidden, self.total = np.zeros_like(self.u), np.zeros_like(self.u)
+
+    def _check_moved(self) -> None:
+        epoch, rounds = self.state.tolist()
+        last = self.lengths.size - 1
+        before = int(self.lengths[:epoch].sum()) if 0 <= epoch <= last else -1
+        right = before >= 0 and (before <= self.done if epoch == last else before + rounds == self.done)
+        refuse_unless(right, f"it stands in epoch {epoch} after {self.done} rounds")
 
     def _play(self, code: int, vectors: Array, offsets: Array, after: Array) -> None:
         from reticent.systems.lazy_leader._kernel import average  # numba loads on first use

@@ -141,6 +141,8 @@ class LazyLeader(SystemLearner):
 
 @saved("walk of FLL")
 class _Cells(Batched):
+    _moves = ("shift", "total", "cells", "u")
+
     def __init__(self, plan: LazyLeaderPlan, rng: np.random.Generator) -> None:
         from reticent.systems.lazy_leader._kernel import lead  # numba loads on first use
 

@@ -15,6 +15,7 @@ from reticent.domains import Domain
 from reticent.losses import Logistic, Loss, Rows, Squared
 from reticent.losses._gate import Gate
 from reticent.losses._limit import SLACK, margin_range
+from reticent.saving import refuse_unless
 from reticent.systems._checks import check_body
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, NotApplicable, System
@@ -235,9 +236,14 @@ class CurvedGate(Gate):
 
 @saved("walk of Newton steps")
 class _Newton(StepWalk):
+    _moves = ("A",)
+
     def __init__(self, plan: NewtonPlan, loss: Loss) -> None:
         super().__init__(plan.domain, loss)
         self.gamma, self.A = plan.gamma, plan.ridge * np.eye(self.u.size)
+
+    def _check_moved(self) -> None:
+        refuse_unless(bool(np.linalg.eigvalsh(self.A)[0] > 0.0), "its matrix is not positive definite")
 
     def _play(self, code: int, vectors: Array, offsets: Array, after: Array) -> None:
         from reticent.systems.newton._kernel import newton_ball, newton_rows

@@ -128,7 +128,7 @@ class PCOMW(Learner):
         """Take a saved state; in those of version 1 the learner itself kept count of its epochs."""
         if "_coin" in state:
             state = _of_version_1(state)
-        vars(self).update(state)
+        super().__setstate__(state)
 
 
 @saved("epochs of P-COMW")
@@ -156,6 +156,15 @@ class PlannedEpochs(Epochs):
             raise ValueError(
                 f"it stands in epoch {self.number}, after {self.before} rounds, which its plans are not for"
             )
+
+    def _catch_up(self, found: PlannedEpochs) -> None:
+        """Stand in the epoch of a loaded walk, with its plan: how epochs are planned may differ between versions."""
+        for plan in (*found.past, found.plan):
+            for name in ("domain", "lipschitz", "epsilon", "delta", "neighbors", "distance"):
+                if getattr(plan, name) != getattr(self.whole, name):
+                    raise ValueError(f"the {name} of one of its epochs is not that of its plan")
+        self.plan, self.length = found.plan, found.length
+        self.walk = new_walk(self.plan, self.loss, self.rng, self.on_steep, self.length)
 
 
 def _of_version_1(state: dict[str, Any]) -> dict[str, Any]:

@@ -179,7 +179,7 @@ class Plan(BasePlan):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a saved state; seals of older versions name the module that the planner of epochs lived in."""
-        vars(self).update(state)
+        super().__setstate__(state)
         if self.seal is not None:
             self._set(seal=_OLD_PLANNER.sub(r"['\1', '\1',", self.seal))
 

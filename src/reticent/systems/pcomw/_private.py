@@ -6,6 +6,8 @@ import math
 from dataclasses import replace
 from functools import lru_cache, partial
 
+import numpy as np
+
 from reticent._core._check import integer, positive
 from reticent._core._tags import saved
 from reticent.domains import Domain
@@ -123,6 +125,7 @@ _EPOCHS = {
 
 
 @saved("plan_private")
+@np.errstate(under="ignore")  # whatever the caller has numpy do about it
 def plan_private(
     domain: Domain,
     horizon: int | None,

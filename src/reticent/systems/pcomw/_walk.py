@@ -12,7 +12,8 @@ from reticent._core._errors import WorkLimitError
 from reticent._core._tags import saved
 from reticent.gibbs import Gibbs
 from reticent.losses import Linear, Loss, Rows
-from reticent.systems._decider import Changes
+from reticent.saving import refuse_unless
+from reticent.systems._decider import NEVER, Changes
 from reticent.systems._walk import KeepingCoin, Toss, Walk
 from reticent.systems.pcomw._plan import Plan
 
@@ -70,12 +71,21 @@ class SteadyCoin(AuxiliaryCoin):
 class LinearWalk(Walk):
     """A `Walk` whose rounds are sums of gradients and whose coins are tossed inside one compiled loop."""
 
+    _moves = ("_totals", "_counts", "_level")
+
     def _schedule(self) -> None:
         super()._schedule()
         toss = self._toss or Toss(0, True, 0.0)
         self._totals = np.zeros((4, self.u.size))
         self._counts = np.array([self.done, self._coin_due, self._keep_from, self.spent])
         self._level = np.array([0.0 if toss.forced else toss.level])
+
+    def _check_coin(self) -> None:
+        done, due, begin, spent = self._counts.tolist()
+        same = (done, due, spent) == (self.done, self._coin_due, self.spent)
+        refuse_unless(same and begin in (NEVER, due - self.batch), "it counts otherwise than its loop")
+        refuse_unless(0.0 <= self._level[0] <= 1.0, "its next coin has no chance")
+        self._check_past(0)  # the sums are in the loop
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a saved state; those of older versions have sums in single precision only."""
@@ -129,6 +139,8 @@ TAKING, TOSSING, DRAWING = range(3)  # stages: rounds come in, a coin is tossed,
 class RowWalk(Walk):
     """A `Walk` whose rounds are taken in, coins tossed and decisions drawn inside one compiled loop."""
 
+    _moves = ("_counts", "_level", "_others", "_fresh")
+
     def _schedule(self) -> None:
         super()._schedule()
         assert isinstance(self.coin, AuxiliaryCoin)
@@ -137,6 +149,14 @@ class RowWalk(Walk):
         self._level = np.array([0.0 if toss.forced else toss.level])
         # Kept between calls: a draw that was interrupted goes on.
         self._others, self._fresh = np.zeros((self.coin.draws, self.u.size)), np.zeros((1, self.u.size))
+
+    def _check_coin(self) -> None:
+        *counts, stage = self._counts.tolist()
+        frozen = self.frozen  # whose loop has stopped counting
+        same = counts[1:] == [self._coin_due, self.spent] and (frozen or counts[0] == self.done)
+        refuse_unless(same and stage in (TAKING, TOSSING, DRAWING), "it counts otherwise than its loop")
+        refuse_unless(0.0 <= self._level[0] <= 1.0, "its next coin has no chance")
+        self._check_past(0 if frozen else self.done)
 
     def take(self, rows: Rows, changes: Changes) -> None:
         """Take in prepared rounds, tossing the coins that fall due among them; changes of decision are appended.

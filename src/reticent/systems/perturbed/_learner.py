@@ -12,6 +12,7 @@ from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.losses import Linear, Loss, Rows, Squared
 from reticent.losses._gate import Gate
+from reticent.saving import refuse_unless
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
@@ -30,6 +31,21 @@ class PerturbedWalk:
 
     Randomness is used where a coin is looked at and then for finding the next, so rounds may be cut into any blocks.
     """
+
+    _moves: ClassVar[tuple[str, ...]] = (
+        "columns",
+        "sum",
+        "Z",
+        "H",
+        "free",
+        "rest",
+        "rest_H",
+        "nu",
+        "level",
+        "counts",
+        "torn",
+        "u",
+    )
 
     def __init__(
         self,
@@ -68,6 +84,13 @@ class PerturbedWalk:
         vars(self).update(state)
         if "rest" not in state:
             self.rest, self.rest_H = np.zeros_like(self.sum), np.zeros_like(self.H)
+
+    def _check_moved(self) -> None:
+        done, due, spent = self.counts.tolist()
+        refuse_unless(0 <= spent <= self.cap and done < due <= NEVER, f"its next coin is due at round {due} of {done}")
+        refuse_unless(0.0 <= self.level[0] <= 1.0, "its next coin has no chance")
+        kept = 0 if self.frozen else done
+        refuse_unless(self.columns is None or len(self.columns) == kept, f"it does not hold {kept} rounds")
 
     @property
     def done(self) -> int:
@@ -132,6 +155,8 @@ class PerturbedWalk:
 @saved("reflected walk")
 class ReflectedWalk(StepWalk):
     """The noisy sum of linear losses, kept or reflected round after round."""
+
+    _moves = ("S", "Z")
 
     def __init__(self, domain: Domain, loss: Loss, rng: np.random.Generator, sigma: float, lam: float) -> None:
         super().__init__(domain, loss)
