@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LAB := $(VENV)/.lab
+SERVE := $(VENV)/.serve
 ALL := $(VENV)/.installed
 # Compiled kernels are used from several test processes; two are what a small machine has.
 WORKERS ?= 2
@@ -10,7 +11,7 @@ WORKERS ?= 2
 # Each process does its own small sums: threads of a linear algebra library would only wait for one another.
 unit check-slow check-torch: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: setup demo test lint types unit check-slow check-torch bench audit docs wheel clean
+.PHONY: setup demo serve test lint types unit check-slow check-torch bench audit docs wheel clean
 
 setup: $(ALL)
 
@@ -22,8 +23,20 @@ $(LAB): pyproject.toml
 	touch $@
 
 $(ALL): $(LAB)
-	$(BIN)/pip install --quiet --editable '.[lab,streams,river,sklearn,jax,cluster,ledger,test,docs]'
+	$(BIN)/pip install --quiet --editable '.[lab,streams,river,sklearn,jax,cluster,ledger,serve,openfeature,test,docs]'
 	touch $@
+
+# What the service needs, and no more.
+$(SERVE): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --editable '.[serve]'
+	touch $@
+
+# The service on this machine, from nothing: it prints a key, the address of the dashboard, and what to try first.
+serve: $(SERVE)
+	mkdir -p out
+	$(BIN)/reticent serve --store out/service.db --ledger out/privacy.db
 
 demo: $(LAB)
 	$(BIN)/reticent demo
@@ -44,6 +57,7 @@ unit: setup
 	$(BIN)/pytest -m 'not slow' -n $(WORKERS) --dist worksteal
 
 check-slow: setup
+	$(BIN)/pip install --quiet --editable '.[fuzz]'
 	$(BIN)/pytest -m slow -n $(WORKERS) --dist worksteal --timeout 5400
 
 # PyTorch is large: what needs it is tested here only. PyTorch's own index has builds for the CPU alone, which are much
@@ -70,6 +84,7 @@ bench: setup
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/ledger.py
 	$(BIN)/python bench/warm.py
+	$(BIN)/python bench/serve.py
 	$(BIN)/python bench/fleet.py
 	$(BIN)/python bench/river_models.py
 	$(BIN)/python bench/journal.py

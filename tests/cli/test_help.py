@@ -48,7 +48,7 @@ def test_every_command_has_examples():
 
 
 @pytest.mark.parametrize(
-    ("name", "line"), [case for case in EXAMPLES if case[0] not in ("tables", "report", "journal", "ledger")]
+    ("name", "line"), [case for case in EXAMPLES if case[0] not in ("tables", "report", "journal", "ledger", "serve")]
 )
 def test_an_example_runs(name, line, files, monkeypatch, capsys):
     words, _, stdin = line.partition(" < ")

@@ -17,6 +17,7 @@ from reticent.cli import (
     _report,
     _run,
     _score,
+    _serve,
     _streams,
     _tables,
     _warm,
@@ -60,6 +61,7 @@ app.command("example", rich_help_panel=USE, epilog=_example.EXAMPLES)(_example.e
 app.command("streams", rich_help_panel=USE, epilog=_streams.EXAMPLES)(_streams.streams)
 app.add_typer(_journal.app, name="journal", rich_help_panel=USE)
 app.add_typer(_ledger.app, name="ledger", rich_help_panel=USE)
+app.command("serve", rich_help_panel=USE, epilog=_serve.EXAMPLES)(_serve.serve)
 app.command("demo", rich_help_panel=USE, epilog=_demo.EXAMPLES)(_demo.demo)
 app.command("warm", rich_help_panel=USE, epilog=_warm.EXAMPLES)(_warm.warm)
 app.command("compare", rich_help_panel=STUDY, epilog=_compare.EXAMPLES)(_compare.compare)

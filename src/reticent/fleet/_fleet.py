@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import compress
 from threading import RLock
@@ -30,6 +30,8 @@ from reticent.systems.gate import NoisyDescentPlan
 from reticent.trackers._windows import WindowPlan
 
 _LONGEST = 200  # letters of a name
+Also = Callable[[Any, int, list[tuple[Key, int]]], None]
+"""What is written in the transaction of a batch: takes the connection, the number of the batch, and the changes."""
 _WRITTEN = 4096  # states that are written together: as bytes they take more memory than in arrays
 
 
@@ -151,10 +153,14 @@ class Fleet:
 
     # What goes in.
 
-    def observe(self, keys: Any, *columns: Any, batch: Batch = None, persons: Any = None) -> Receipt:
+    def observe(
+        self, keys: Any, *columns: Any, batch: Batch = None, persons: Any = None, also: Also | None = None
+    ) -> Receipt:
         """Take in rows, each a round of its key: `keys` and each column have one entry for every row.
 
-        One key alone may be given with one row. See the class about `batch` and `persons`.
+        One key alone may be given with one row. See the class about `batch` and `persons`. With a store, `also` is
+        called at the end of the transaction, with its connection, the number of the batch, and the changes of decision
+        as (key, rounds of that key until then): what it writes is on disk with the batch, or neither is.
         """
         with self._alone():
             if isinstance(keys, str | int | np.integer):
@@ -166,7 +172,7 @@ class Fleet:
                 return again
             groups, rows = self._admitted(keys, columns)
             marks = self._persons.marks(groups, persons)
-            return self._enter(groups, rows, marks, name, place)
+            return self._enter(groups, rows, marks, (name, place), also)
 
     def _admitted(self, keys: Any, columns: tuple[Any, ...]) -> tuple[Groups, Any]:
         names = self.spec.columns
@@ -194,9 +200,11 @@ class Fleet:
                 changed = () if found is None else tuple(map(key_of, reader.texts(self._fleet, found[1])))
         return None if found is None else Receipt(found[0], changed, repeated=True)
 
-    def _enter(self, groups: Groups, rows: Any, marks: dict[str, set[int]], name: str | None, place: int) -> Receipt:
+    def _enter(
+        self, groups: Groups, rows: Any, marks: dict[str, set[int]], batch: tuple[str | None, int], also: Also | None
+    ) -> Receipt:
         """Take in rows that were admitted, key by key in pieces that fit into memory, and commit all of it."""
-        changing = False
+        (name, place), changing = batch, False
         try:
             with self._writing() as writer:
                 size = len(groups.keys) if writer is None else self._resident
@@ -223,6 +231,10 @@ class Fleet:
                 if writer is not None:
                     writer.appeared(pairs)
                     writer.finish(name, place, int(groups.order.size), numbers[changed])
+                    if also is not None:
+                        named = dict(zip(numbers.tolist(), groups.keys, strict=True))
+                        told = zip(moves.slots.tolist(), moves.rounds.tolist(), strict=True)
+                        also(writer.connection, writer.sequence, [(named[n], after) for n, after in told])
         except Stale as error:
             self._why = str(error)
             raise

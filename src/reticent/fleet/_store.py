@@ -351,6 +351,11 @@ class Reader:
 class Writer(Reader):
     """One transaction of the one writer."""
 
+    @property
+    def connection(self) -> Any:
+        """The connection of the transaction, for what others write in it."""
+        return self._connection
+
     def __init__(self, store: Store, connection: Any, lease: Lease, sequence: int, keys: int, seconds: float) -> None:
         super().__init__(store, connection)
         self._lease, self.sequence, self.keys, self._seconds = lease, sequence, keys, seconds
