@@ -8,10 +8,11 @@ import pytest
 from scipy.stats import norm
 
 import reticent as rt
-from reticent.planning import for_persons, plan_doubling, plan_ftrl, plan_implicit
+from reticent.planning import for_persons, plan_doubling, plan_filtered, plan_ftrl, plan_implicit
 from reticent.privacy import group
 from reticent.privacy._account import gaussian
 from reticent.privacy._group import group_account, group_factor
+from reticent.systems._persons import check_cap
 
 GOAL = {"epsilon": 1.0, "delta": 1e-6}
 
@@ -115,3 +116,36 @@ def test_groups_of_persons_are_groups_of_all_their_rows():
     assert group(rt.planning.plan_filtered(rt.Ball(2), None, 1.0, **GOAL), 2).epsilon(1e-6) == pytest.approx(
         group(gate, 2).epsilon(1e-6), rel=1e-3
     )
+
+
+def test_plans_without_an_end_claim_no_more_for_persons_than_their_epochs_have():
+    """The claim of every epoch is that of one row: a plan for many must not be sealed with it."""
+    row = rt.plan_private(rt.Interval(0.0, 1.0), None, 1.0, **GOAL)
+    assert row.for_group(1.0, 1e-6, check_cap(2, None)) is None
+    assert row.for_group(2.0, 1e-6, check_cap(2, None)) is None  # delta grows too
+    pair = row.for_group(2.0, 1e-6 * group_factor(1.0, 2), check_cap(2, None))
+    assert pair.max_rows == 2
+    assert pair.seal is not None
+
+
+def test_a_planner_that_misses_the_goal_for_persons_says_so():
+    def stubborn(domain, horizon, lipschitz, epsilon, delta, **options):
+        return plan_ftrl(domain, horizon, lipschitz, 1.0, 1e-6)
+
+    with pytest.raises(ValueError, match=r"no plan was found whose account shows epsilon=1\.0"):
+        for_persons(stubborn, max_rows=3)(rt.Ball(2), 500, 1.0, **GOAL)
+
+
+def test_a_ledger_knows_whom_a_plan_protects(tmp_path):
+    wide = {"window": 100}
+    assert plan_filtered(rt.Ball(2), None, 1.0, **GOAL).unit == "row"
+    assert plan_filtered(rt.Ball(2), None, 1.0, **GOAL, max_rows=2).unit == "person"
+    assert for_persons(plan_ftrl, max_rows=2, **wide)(rt.Ball(2), 500, 1.0, **GOAL).unit == "person-window"
+    assert rt.PrivateMean(0.0, 1.0, 1.0, max_rows=2).plan.unit == "person"
+    ledger = rt.Ledger(tmp_path / "ledger.db")
+    ledger.add("people", 3.0, 1e-5, unit="person")
+    entry = ledger.spend("people", plan_filtered(rt.Ball(2), None, 1.0, **GOAL, max_rows=2))
+    assert entry.factor == 1
+    for other in ({}, {"max_rows": 2, **wide}):  # of such a person has many
+        with pytest.raises(ValueError, match="give factor="):
+            ledger.spend("people", plan_filtered(rt.Ball(2), None, 1.0, **GOAL, **other))

@@ -59,15 +59,15 @@ def _group(curve: Certificate, k: int, delta: float) -> tuple[int, float, float]
     return k, (k * curve.stated if whole < 1 else math.inf), whole
 
 
-def guessed(what: Any) -> str:
-    """Return in one line what an attacker can guess.
+def guessed(what: Any, unit: str = "row") -> str:
+    """Return in one line what an attacker can guess of one unit.
 
     >>> guessed((1.0, 1e-6))
     'a guess between two equally likely versions of one row is right with a chance of at most 0.731 (0.5 by a coin)'
     """
     right = best_guess(what)
     return (
-        "a guess between two equally likely versions of one row is right with a chance of at most "
+        f"a guess between two equally likely versions of one {unit} is right with a chance of at most "
         f"{right:.3f} (0.5 by a coin)"
     )
 

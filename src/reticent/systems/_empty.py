@@ -107,8 +107,9 @@ def tell(bad: int, count: int) -> None:
     """
     if bad:
         warnings.warn(
-            f"{bad} of {count} rounds were no rows of finite numbers (or labels) and counted as empty rounds: nothing "
-            "was learned from them, and no later round has moved. This message is not private: do not publish it",
+            f"{bad} of {count} rounds were no rows of finite numbers (or labels, or persons) and counted as empty "
+            "rounds: nothing was learned from them, and no later round has moved. This message is not private: do not "
+            "publish it",
             EmptyRoundWarning,
             stacklevel=3,
         )

@@ -46,6 +46,12 @@ def for_persons(
             found = grouped(row, delta)
             if found is not None:
                 return cast(_Plan, found)
-        return cast(_Plan, grouped(epsilon / k * (1 - 1e-9), delta / group_factor(epsilon / k, k)))
+        found = grouped(epsilon / k * (1 - 1e-9), delta / group_factor(epsilon / k, k))
+        if found is None:
+            raise ValueError(
+                f"no plan was found whose account shows epsilon={epsilon!r} and delta={delta!r} for {k} rows of one "
+                "person; take fewer rows, or a larger epsilon or delta"
+            )
+        return cast(_Plan, found)
 
     return plan

@@ -315,9 +315,8 @@ class Learner(ABC):
         most = MOST_PERSONS - len(self._roll) - len(self._roll.waiting)
         if count > most and self.plan.for_persons and self.plan.neighbors != "replace":
             raise ValueError(
-                f"a plan for persons who are left out is for {MOST_PERSONS:,} of them at most, in a window or in all, "
-                f"and {count:,} rounds more may be of too many; nothing was recorded. Take neighbors='replace', or a "
-                "window"
+                f"a plan for persons who are left out is for {MOST_PERSONS:,} of them at most, and {count:,} rounds "
+                "more may be of too many; nothing was recorded. Take neighbors='replace'"
             )
 
     def _refuse_nobody(self, what: str) -> None:
@@ -431,10 +430,14 @@ class Learner(ABC):
             raise ValueError(f"it counts {self._rounds} rounds, and its walk {self._walk.done}")
         if self._last != self._promised():
             raise ValueError(f"it would go on for {self._last} rounds, where its plan has {self._promised()}")
-        if self._rounds > self._last or self._switches > self._rounds:
+        if self._rounds > self._last or self._switches > self._most_switches():
             raise ValueError(f"it stands at round {self._rounds} of {self._last}, after {self._switches} switches")
         if type(self._wake) is not int or not self._rounds <= self._wake <= max(int(self._walk.due), self._rounds):
             raise ValueError(f"it would let rounds wait until round {self._wake!r}")
+
+    def _most_switches(self) -> int:
+        """Return how often the decision can have changed so far."""
+        return self._rounds
 
     def _check_doors(self, new: Learner) -> None:
         """What lets rounds in must do so as for a new learner, or it holds some back for the full check."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -26,9 +26,9 @@ NOBODY = np.int64(0)
 
 MOST_PERSONS = 1 << 24
 """How many persons may have one hash in common with another, as far as `SHARED` is concerned; a learner takes no more
-in a window where that matters."""
+where that matters."""
 SHARED = 2.0**-39
-"""The chance that somebody's hash is that of one of so many others, in one of two windows (docs/theory, R14d)."""
+"""The chance that somebody's hash is that of one of so many others, or twice as many (docs/theory, R14d)."""
 
 
 _KEYS = (str, int, bytes, np.integer)
@@ -40,14 +40,28 @@ def _bytes_of(key: Any) -> bytes:
     if isinstance(key, str):
         return b"s" + key.encode("utf-8", "surrogatepass")
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
-        return b"i%d" % int(key)
+        return b"i%x" % int(key)  # of any length, where decimal digits have a limit
     return b"b" + key if isinstance(key, bytes) else b""
 
 
 def _told_apart(persons: Any) -> tuple[list[Any], NDArray[np.int64]]:
-    """Return the keys that there are, and for every round which is its."""
-    kind = getattr(getattr(persons, "dtype", None), "kind", "")
-    if kind in ("i", "u"):
+    """Return the keys that there are, and for every round which is its.
+
+    A key that is missing makes its own round nobody's, and leaves the keys of all others as they are.
+    """
+    if isinstance(persons, str | bytes | Mapping | Set) or getattr(persons, "ndim", 1) != 1:
+        raise ValueError(
+            "persons must be a list or a column (one-dimensional) of one key for every round, got "
+            f"{type(persons).__name__}{getattr(persons, 'shape', '')}; nothing was recorded"
+        )
+    dtype = getattr(persons, "dtype", None)
+    if getattr(dtype, "kind", "") == "f":
+        raise ValueError(
+            f"persons must be texts, whole numbers or bytes, got a column of {dtype}: one missing key turns a column "
+            "of whole numbers into one, with other keys for everybody; make it texts, or a column that has room for "
+            "missing ones (pandas: dtype='Int64'), always; nothing was recorded"
+        )
+    if getattr(dtype, "kind", "") in ("i", "u") and isinstance(dtype, np.dtype) and not np.ma.isMaskedArray(persons):
         keys, places = np.unique(np.asarray(persons), return_inverse=True)
         return keys.tolist(), places
     if hasattr(persons, "factorize"):  # a column of pandas: many texts are told apart there in a third of the time
@@ -126,6 +140,17 @@ def check_cap(max_rows: int | None, window: int | None) -> Cap | None:
             )
         return None
     return Cap(integer("max_rows", max_rows, least=1), None if window is None else integer("window", window, least=1))
+
+
+def unit_of(max_rows: int | None, window: int | None = None) -> str:
+    """Return who is protected, in a word.
+
+    >>> unit_of(None), unit_of(3), unit_of(3, 1000)
+    ('row', 'person', 'person-window')
+    """
+    if max_rows is None:
+        return "row"
+    return "person" if window is None else "person-window"
 
 
 @saved("roll of persons")

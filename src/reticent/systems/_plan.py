@@ -19,7 +19,7 @@ from reticent.systems._checks import check_claim, check_neighbors, check_rounds,
 from reticent.systems._cost import Cost, cost_of
 from reticent.systems._decider import NEVER
 from reticent.systems._grid import NOISE, Rounding, largest_step, on_grid
-from reticent.systems._persons import Cap, check_cap
+from reticent.systems._persons import Cap, check_cap, unit_of
 from reticent.systems._units import changed, ordinary, sentences
 from reticent.systems._words import (
     ACCOUNTANT,
@@ -98,6 +98,11 @@ class BasePlan(ABC):
     def at_stake(self) -> int:
         """How many rounds of what is protected count at most: 1, or those of a person."""
         return 1 if self.cap is None else self.cap.at_stake
+
+    @property
+    def unit(self) -> str:
+        """Who is protected, in a word, as a ledger asks for it: a row, a person, or what one does in a window."""
+        return unit_of(self.max_rows, self.window)
 
     def window_end(self, opened: int) -> int:
         """Return at which round the window ends that began after `opened` rounds."""

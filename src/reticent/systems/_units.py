@@ -62,5 +62,5 @@ def sentences(plan: BasePlan) -> str:
             + ": by the bound for groups of rounds. Rounds put in or left out, or given to others, are not covered."
         )
     if plan.window is not None:
-        told.append("What a person does in n windows costs more, about sqrt(n) times: the budget is renewed.")
+        told.append("What a person does in n windows costs more, up to n times as much: the budget is renewed.")
     return " ".join(told)

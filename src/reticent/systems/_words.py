@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LABEL = 20
 _WIDTH = 100
 _OFTEN = "How often the decision changes"
+_MOVED = "Rounds that are put in or left out, so that later ones move"
 
 
 def labelled(rows: list[tuple[str, str]]) -> str:
@@ -57,7 +58,7 @@ def claim_rows(plan: BasePlan, more: str) -> list[tuple[str, str]]:
     if plan.epsilon is None or plan.delta is None:
         return [("privacy", "none: this plan makes no privacy claim")]
     claim = f"epsilon {number(plan.epsilon)}, delta {number(plan.delta)}{more}"
-    return [("privacy", claim), ("attacker", guessed(plan))]
+    return [("privacy", claim), ("attacker", guessed(plan, "row" if plan.max_rows is None else "person"))]
 
 
 def texts_of(plan: BasePlan, names: list[str]) -> list[tuple[str, str]]:
@@ -167,9 +168,9 @@ def _people(plan: BasePlan) -> list[tuple[str, str]]:
         ),
         (
             "What is not covered",
-            "Rounds that are put in or left out, so that later ones move (only their content may differ, unless the "
-            "plan says more); what was known, or can be learned from everybody else's rounds; and all that is shown "
-            "beside decisions: see the list below.",
+            ("How many rounds came" if plan.clock else f"{_MOVED} (only their content may differ)")
+            + "; what was known, or can be learned from everybody else's rounds; and all that is shown beside "
+            "decisions: see the list below.",
         ),
     ]
 
@@ -177,7 +178,9 @@ def _people(plan: BasePlan) -> list[tuple[str, str]]:
 def _whole_persons(plan: BasePlan, right: float, sharper: str, found: Meaning) -> list[tuple[str, str]]:
     """Say what a plan for persons means for one."""
     length = "for ever" if plan.window is None else f"for what they do in any {span(plan)} in a row"
-    covered = "Persons" if plan.clock else "Rounds that are put in or left out, so that later ones move; persons"
+    covered = "How many rounds came; persons" if plan.clock else f"{_MOVED}; persons"
+    replaced = plan.neighbors == "replace"
+    known = "two things that this person can have done" if replaced else "what this person has done if they were there"
     return [
         (
             "Who is protected, and for how long",
@@ -187,7 +190,7 @@ def _whole_persons(plan: BasePlan, right: float, sharper: str, found: Meaning) -
         ),
         (
             "What that means for one person",
-            "Let somebody know all that others do and two things that this person can have done, hold them for equally "
+            f"Let somebody know all that others do and {known}, hold {'them' if replaced else 'either'} for equally "
             f"likely, and guess after seeing all decisions: the guess is right with a chance of at most {right:.4f}, "
             f"where a coin would have 0.5{sharper}. What they believe may rise, {beliefs_in_words(found)} "
             "(rt.privacy.posterior has other numbers).",

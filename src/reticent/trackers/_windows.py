@@ -25,7 +25,7 @@ from reticent.privacy._meaning import beliefs_in_words, groups_in_words, guessed
 from reticent.privacy._pure import PureAccount, pure_event
 from reticent.saving import check_twin
 from reticent.systems._checks import check_neighbors, check_scale
-from reticent.systems._persons import SECRET, Owners, Roll, check_cap
+from reticent.systems._persons import SECRET, Owners, Roll, check_cap, unit_of
 from reticent.systems._words import labelled
 
 if TYPE_CHECKING:
@@ -109,6 +109,11 @@ class WindowPlan:
         return True
 
     @property
+    def unit(self) -> str:
+        """Who is protected, in a word, as a ledger asks for it."""
+        return unit_of(self.max_rows)
+
+    @property
     def at_stake(self) -> int:
         """How many values of what is protected count at most: 1, or those of a person."""
         return 1 if self.max_rows is None else self.max_rows
@@ -133,7 +138,7 @@ class WindowPlan:
             ("window", f"{self.window:,} values, each in one release"),
             ("horizon", "none: any number of rounds"),
             ("privacy", f"epsilon {self.epsilon:g}, delta 0, for streams in which {one} {changed}"),
-            ("attacker", guessed((self.epsilon, 0.0))),
+            ("attacker", guessed((self.epsilon, 0.0), self.unit)),
             ("exact", "what is released is a whole number with exactly the stated law (docs/theory, R11)"),
             ("quality", "no certificate: what is published follows the releases by a heuristic"),
             ("remark", "windows are counted in rounds: a round put in or left out moves all later ones, uncovered"),

@@ -1,7 +1,9 @@
 """Rows put in and left out, refused rows, and windows: attacks on sums with the noise known (docs/theory, R15, R16)."""
 
 import math
-from itertools import pairwise
+import os
+import warnings
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -9,7 +11,10 @@ from test_persons import GOAL, PLANNERS, distance, made, releases, stream
 
 import reticent as rt
 from reticent.learners import EmptyRoundWarning
+from reticent.systems._persons import Roll
 from reticent.systems._saved import pack_learner
+from reticent.systems.gate._people import OpenBlock
+from reticent.systems.gate._release import BlockRelease
 
 
 def feed(blocks, persons=None):
@@ -310,3 +315,78 @@ def test_a_cap_that_slides_would_let_one_row_decide_for_ever():
     with_it, without = sliding(range(100)), sliding(range(1, 100))
     assert len(with_it ^ without) == 100
     assert made(max_rows=1, window=2).plan.cap.at_stake == 2
+
+
+def sums_of_all_streams(rows, window, length):
+    """Return block sums, in clipped rows, of all streams of one person's rows 1 and -1 and of empty rounds."""
+    found = {}
+    for row in product((0.0, 1.0, -1.0), repeat=length):
+        roll, block, sums = Roll(rows, b"s" * 32), OpenBlock(1), []
+        release = BlockRelease(1.0, 8.0, 2, 1)
+        for t, value in enumerate(row, start=1):
+            owners = np.array([1 if value else 0])
+            kept = roll.admit(owners)
+            block.add(owners[kept], release.rounded(np.full((1, 1), value))[kept])
+            if t % 2 == 0:
+                sums.append(int(block.close(release)[0]) / release.largest)
+                if t - roll.opened >= window:
+                    roll.forget(t)
+        found[row] = np.array(sums)
+    return found
+
+
+@pytest.mark.parametrize(("rows", "window"), [(1, 2), (1, 3), (2, 3)])
+def test_rows_left_out_of_a_window_let_later_ones_count_so_both_sides_are_paid_for(rows, window):
+    """All pairs of streams of six rounds: 2k rows bound those that are replaced, not those that are zeroed."""
+    found = sums_of_all_streams(rows, window, 6)
+    apart, zeroed = 0.0, 0.0
+    for at in range(6 - window + 1):
+        groups = {}
+        for row, sums in found.items():
+            groups.setdefault(row[:at] + row[at + window :], []).append((row[at : at + window], sums))
+        for group in groups.values():
+            (without,) = (sums for inside, sums in group if not any(inside))
+            zeroed = max(zeroed, max(((sums - without) ** 2).sum() for _, sums in group))
+            sides = np.array([sums for _, sums in group])
+            apart = max(apart, ((sides[:, None] - sides[None]) ** 2).sum(axis=2).max())
+    assert zeroed > 1.2 * 2 * rows
+    assert apart <= 4 * 2 * rows
+    for name, planner in PLANNERS.items():
+        for clock in (None, 6):
+            with pytest.raises(ValueError, match="neighbors must be 'replace' for a plan with a window"):
+                planner(rt.Ball(1), None, 1.0, **GOAL, max_rows=rows, window=window, neighbors="zero-out", clock=clock)
+            assert planner(rt.Ball(1), None, 1.0, **GOAL, max_rows=rows, window=window, clock=clock).window, name
+
+
+def test_a_clock_may_strike_where_no_round_has_come(tmp_path):
+    """A block without rounds is a release: it costs what others do, since in another stream it has a row."""
+    learner = made(clock=5)
+    assert learner.spent() == 0.0
+    assert learner.close_block()
+    assert learner.rounds == 0
+    assert learner.spent() == pytest.approx(1.0, abs=1e-6)
+    learner.save(tmp_path / "state")
+    assert pack_learner(rt.load(tmp_path / "state")) == pack_learner(learner)
+    path = tmp_path / "journal"
+    with rt.Journal(path, checkpoint=1) as journal:
+        journal.start(made(clock=5)).close_block()
+    with rt.journal.Reader(path) as reader:
+        assert reader.spent() == learner.spent()
+        assert pack_learner(reader.verify()) == pack_learner(learner)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_no_block_is_closed_in_a_fork():
+    """The noise of the copy is that of the original: two blocks released with it tell their difference exactly."""
+    learner = made(clock=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other threads may be there
+        child = os.fork()
+    if not child:
+        try:
+            learner.close_block()
+        except RuntimeError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert learner.close_block()

@@ -8,6 +8,7 @@ from interrupts import interrupted
 
 import reticent as rt
 from reticent.planning import plan_filtered, plan_noisy_descent
+from reticent.systems import _learner
 from reticent.systems._persons import Roll
 from reticent.systems._saved import pack_learner
 
@@ -169,6 +170,47 @@ def test_rows_of_nobody_are_empty_rounds_where_bad_rows_are():
     assert [*learner._roll.counts.values()] == [2]
 
 
+def test_a_key_that_is_missing_is_one_round_and_no_key_of_another_changes():
+    """A column of whole numbers with one missing key must not give everybody else another key, or none."""
+    pandas = pytest.importorskip("pandas")
+    roll = Roll(2, b"a" * 32)
+    found, there = [roll.owner(7), 0, roll.owner(8)], [roll.owner(7), roll.owner(9), roll.owner(8)]
+    for column in (
+        pandas.Series([7, None, 8], dtype="Int64"),
+        pandas.array([7, None, 8], dtype="UInt8"),
+        pandas.Series(pandas.Categorical([7, None, 8])),
+        np.ma.array([7, 9, 8], mask=[False, True, False]),
+        np.array([7, None, 8], dtype=object),
+    ):
+        assert roll.owners(column).tolist() == found
+    assert roll.owners(pandas.Series([7, 9, 8])).tolist() == there
+    # Such a column as floating point numbers has other keys for all: refused, whether one is missing or not.
+    for column in (pandas.Series([7, None, 8]), np.array([7.0, 9.0, 8.0]), pandas.Series([7.0], dtype="Float64")):
+        with pytest.raises(ValueError, match="room for missing ones"):
+            roll.owners(column)
+    # What is no column of keys would be taken for one of other persons.
+    for wrong in ("ann", b"ann", {"ann": 1}, {"ann"}, np.array([["ann"], ["bob"]]), np.array([[1], [2]]), np.array(7)):
+        with pytest.raises(ValueError, match="one key for every round"):
+            roll.owners(wrong)
+    assert roll.owner(10**5000) == roll.owners([10**5000])[0] != 0
+
+
+def test_no_more_persons_are_taken_than_the_chance_of_a_shared_hash_is_for(monkeypatch):
+    monkeypatch.setattr(_learner, "MOST_PERSONS", 5)
+    absent, replaced = made(max_rows=2, neighbors="zero-out"), made(max_rows=2)
+    row = [1.0, 0.0, 0.0]
+    for learner in (absent, replaced):
+        learner.observe_many([row] * 3, persons=["a", "b", "c"])
+        learner.observe(row, person="d")
+    with pytest.raises(ValueError, match="2 rounds more may be of too many"):
+        absent.observe_many([row] * 2, persons=["e", "f"])
+    absent.observe(row, person="e")
+    with pytest.raises(ValueError, match="5 of them at most"):
+        absent.observe(row, person="f")
+    assert absent.rounds == 5
+    replaced.observe_many([row] * 3, persons=["e", "f", "g"])
+
+
 @pytest.mark.parametrize("rows", [1, 2, 4])
 @pytest.mark.parametrize("name", PLANNERS)
 @pytest.mark.parametrize("neighbors", ["replace", "zero-out"])
@@ -306,5 +348,12 @@ def test_words_say_who_is_protected():
     assert "A person with k rounds" not in told
     assert "unit" in str(learner.plan)
     assert "one person's" in str(learner.plan.account())
-    windows = rt.private_learner(rt.Logistic(), rt.Ball(2), **GOAL, max_rows=3, window=1000, neighbors="zero-out")
-    assert "in any 1,000 rounds in a row" in " ".join(windows.plan.explain().split())
+    windows = rt.private_learner(rt.Logistic(), rt.Ball(2), **GOAL, max_rows=3, window=1000)
+    told = " ".join(windows.plan.explain().split())
+    assert "in any 1,000 rounds in a row" in told
+    assert "in n windows costs more, up to n times as much" in told
+    assert "versions of one person" in str(windows.plan)
+    absent = rt.private_learner(rt.Logistic(), rt.Ball(2), **GOAL, max_rows=3, neighbors="zero-out")
+    told = " ".join(absent.plan.explain().split())
+    assert "what this person has done if they were there, hold either for equally likely" in told
+    assert "two things that this person can have done" not in told  # those are twice as far apart

@@ -62,6 +62,12 @@ class GatePlan(SystemPlan):
                 f"horizon must be None for a plan with a clock, got {self.horizon!r}: rounds put in or left out may "
                 "not decide when a run ends"
             )
+        if self.window is not None and self.neighbors != "replace":
+            raise ValueError(
+                f"neighbors must be 'replace' for a plan with a window, got {self.neighbors!r}: where a person's rows "
+                "of some rounds are left out, later rows of the same window count in their place, so both sides have "
+                "to be paid for; neighbors='replace' does, and covers persons who are left out"
+            )
 
     @property
     def grid_rows(self) -> int:
@@ -98,9 +104,10 @@ class GatePlan(SystemPlan):
     def mu(self, rounds: int | None = None) -> float:
         """Return the mu for which the first `rounds` rounds (any number, unless given) are mu-GDP.
 
-        It is the same from the end of the first block on (docs/theory, R8 and R10).
+        It is the same from the end of the first block on, which a clock may bring at any time (docs/theory, R8, R10).
         """
-        some = (rounds is None and self.horizon is None) or (self.clock and rounds != 0)
+        # On a clock a block may be over before any round has come: in another stream it has one.
+        some = self.clock or (rounds is None and self.horizon is None)
         last = self.horizon if rounds is None else rounds
         return self.level if some or (last is not None and last >= self.batch) else 0.0
 
@@ -137,7 +144,8 @@ class GatePlan(SystemPlan):
         """Return the Gaussian event that a run is, of noise 1/mu.
 
         What neighbours are is in the event already: compose it under dp_accounting's ADD_OR_REMOVE_ONE (its default) or
-        REPLACE_SPECIAL. REPLACE_ONE doubles the sensitivity itself, and would show twice the mu.
+        REPLACE_SPECIAL. REPLACE_ONE doubles the sensitivity itself, and would show twice the mu. The chance that two
+        persons share a hash, for those who are left out, is in `account().failure` and in no event.
         """
         return gaussian_events([(self.mu(), 1)])
 

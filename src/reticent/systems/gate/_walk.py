@@ -172,7 +172,7 @@ class GateLearner(SystemLearner):
         in or left out changes one block by one row, and is covered (docs/theory, R15). Persons are counted anew when a
         window is over.
         """
-        if self._busy:
+        if self._busy or self._forked:
             self._refuse_overlap()
         try:
             self._busy = True
@@ -196,6 +196,10 @@ class GateLearner(SystemLearner):
             self._switches += len(changes)
             self._stand(moved=not np.array_equal(before, self._walk.u))
         return changes
+
+    def _most_switches(self) -> int:
+        # On a clock a block may end, and the decision change, where no round has come.
+        return self._walk.closed if self.plan.clock else super()._most_switches()
 
     def _admit(self, *given: Any, **named: Any) -> Admitted:
         found = super()._admit(*given, **named)

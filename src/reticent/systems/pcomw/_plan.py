@@ -15,6 +15,7 @@ from reticent.domains import Domain
 from reticent.privacy._account import Account, Certificate
 from reticent.privacy._events import distribution_of, event_of
 from reticent.privacy._exposure import Exposure
+from reticent.privacy._group import group_factor
 from reticent.privacy._posterior import group
 from reticent.systems._checks import (
     ADVERSARIES,
@@ -241,9 +242,15 @@ class Plan(BasePlan):
 
         Without a horizon every epoch has the claim of its recipe, of which the bound for groups is a function.
         """
+        k, near = cap.at_stake, 1 + 1e-9
+        if self.horizon is None:
+            if self.epsilon is None or self.delta is None or k * self.epsilon > epsilon * near:
+                return None
+            if self.delta * group_factor(self.epsilon, k) > delta * near:
+                return None
         claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "max_rows": cap.rows, "window": cap.window}
         found = replace(self, **claim, seal=None).sealed()
-        if self.horizon is not None and found.account().epsilon(delta) > epsilon * (1 + 1e-9):
+        if self.horizon is not None and found.account().epsilon(delta) > epsilon * near:
             return None
         return found
 
