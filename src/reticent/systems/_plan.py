@@ -71,6 +71,9 @@ class BasePlan(ABC):
     work: ClassVar[str] = "steps"
     """What a run spends its time with: "steps", "matrices", "solves" or "draws" (see `cost`)."""
 
+    farthest: ClassVar[str] = "diameter"
+    """How far any decision may be from one that regret is against, in words."""
+
     cut: ClassVar[bool] = True
     """Whether decisions lie in the domain before they are put on a grid, whose cells its boundary cuts then."""
 
@@ -176,8 +179,8 @@ class BasePlan(ABC):
 
     @property
     def idle_regret(self) -> float | None:
-        """What the regret of staying at the centre is below: lipschitz * radius * horizon."""
-        return None if self.horizon is None else self.lipschitz * self.domain.radius * self.horizon
+        """What the regret of staying at the centre is below: lipschitz * radius of the comparators * horizon."""
+        return None if self.horizon is None else self.lipschitz * self.comparators.radius * self.horizon
 
     @property
     def certified_regret(self) -> float | None:
@@ -200,7 +203,7 @@ class BasePlan(ABC):
         idle, trivial = number(self.idle_regret), number(self.trivial_regret)
         return (
             f"The regret bound is vacuous: staying at the centre satisfies lipschitz * radius * horizon = {idle}, and "
-            f"any decisions whatever lipschitz * diameter * horizon = {trivial}."
+            f"any decisions whatever lipschitz * {self.farthest} * horizon = {trivial}."
         )
 
     def cost(self, loss: Loss | None = None) -> Cost:

@@ -163,9 +163,11 @@ class PrivateMean(Tracker):
         if max_rows is not None:
             refuse_persons(max_rows)
         rounds = integer("horizon", horizon, least=1)
-        # Values from the middle, turned round, as gradients: the leader with lam = T is their sum over T.
+        # Values from the middle, turned round, as gradients: the leader is their sum over lam. That is T, or more where
+        # noise is so large that its last bits would show.
         planned = plan_ftrl(domain, rounds, domain.radius, epsilon, delta, batch=1, linear=True, neighbors=neighbors)
-        super().__init__(make(replace(planned, lam=float(rounds)), Linear(), seed), low, high)
+        lam = max(float(rounds), planned.least_lam)
+        super().__init__(make(replace(planned, lam=lam), Linear(), seed), low, high)
 
     def _take(self, value: float, owner: int | None = None) -> None:
         if isinstance(self._learner, Windows):
@@ -192,7 +194,7 @@ class PrivateMean(Tracker):
             return float(self._learner.shown)
         if not self.rounds:
             return self._middle
-        total = (float(self._learner.decision[0]) - self._middle) * self.plan.horizon
+        total = (float(self._learner.decision[0]) - self._middle) * self.plan.lam
         # Noise of a known law, and a mean that could be anywhere between the bounds: the best multiple of their sum.
         mean = total / (self.rounds + self._noise**2 / (self.rounds * self._spread**2))
         return float(np.clip(self._middle + mean, self.low, self.high))

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -86,7 +87,8 @@ def test_the_domain_is_a_larger_ball_and_the_plan_says_so():
     assert isinstance(plan.domain, rt.Ball)
     assert np.array_equal(plan.domain.center, body.center)
     assert plan.domain.radius > 10 * body.radius
-    assert plan.trivial_regret == plan.lipschitz * body.diameter * plan.horizon
+    assert plan.trivial_regret == plan.lipschitz * (plan.domain.radius + body.radius) * plan.horizon
+    assert plan.idle_regret == plan.lipschitz * body.radius * plan.horizon
     for text in (str(plan), plan.explain()):
         assert repr(body) in text
         assert "leave" in text
@@ -102,7 +104,9 @@ def test_too_small_a_ball_is_paid_for():
     sure = plan.regret_bound
     deviation = plan.sigma * plan.mechanism.largest(plan.batches - 1)
     for wide in (1.0, 2.0, 3.0):
-        domain = rt.Ball(2, (400 * (1 + 2 * SLACK) + wide * deviation) / plan.lam)
+        # Less half a diagonal of the grid, which decisions may move by.
+        step = np.linalg.norm(plan.grid) / 2
+        domain = rt.Ball(2, (400 * (1 + 2 * SLACK) + wide * deviation) / plan.lam + step)
         small = replace(plan, domain=domain)
         assert small.astray == pytest.approx(min(1.0, small.batches * math.exp(-(wide**2) / 2)), rel=1e-6)
         worst = domain.radius + 1.0
@@ -152,6 +156,52 @@ def test_the_bound_with_a_pull_is_the_formula():
     assert plan.regret_bound == pytest.approx(terms + plan.grid_regret, rel=1e-9)
     far = [plan_ftrl(rt.Ball(4), 1000, *GOAL, smoothness=0.5, reach=r).regret_bound for r in (1.2, 2.0, 5.0, 50.0)]
     assert far == sorted(far, reverse=True)
+
+
+def test_decisions_far_from_the_body_suffer_more_than_its_diameter_and_no_certificate_says_less():
+    """Certificates are capped at what any decisions suffer: these ones are not in the body."""
+    plan = SmoothFTRLPlan(rt.Ball(1, 1e4), 100, 1.0, lam=1.0, sigma=1e3, smoothness=100.0, body=rt.Ball(1))
+    rows, targets = np.full((100, 1), 10.0), np.zeros(100)
+    regrets = [float(rt.make(plan, rt.Huber(0.1), seed=k).observe_many(rows, targets).regret()) for k in range(5)]
+    assert 100 * plan.body.diameter < min(regrets)  # what was claimed
+    assert np.mean(regrets) <= plan.certified_regret <= plan.regret_bound
+    assert plan.vacuous
+    assert "radius of the body" in plan.vacuous_in_words()
+
+
+def test_noise_whose_last_bits_show_is_charged_or_refused():
+    """Noise far larger than lam times a step is a multiple of many steps: what is left of a release is the data."""
+    lam, sigma = 2.0**-27, 1e4
+    unit = Fraction(lam) * Fraction(2.0**-18)
+    noise = [Fraction(abs(x)) for x in sigma * np.random.default_rng(1).standard_normal(1000)]
+    # From 256 on noise is an even number of steps: whether the sum is odd tells a gradient of one step from none.
+    odd = [np.mean([round((gradient + x) / unit) % 2 for x in noise]) for gradient in (0, unit)]
+    assert odd[0] < 0.03
+    assert odd[1] > 0.97
+    made = {"lam": lam, "sigma": sigma, "smoothness": 1e-30, "body": rt.Ball(1)}
+    with pytest.raises(ValueError, match="epsilon must be at least"):
+        SmoothFTRLPlan(rt.Ball(1, 1e15), 2, 1.0, **made, epsilon=1.0, delta=1e-6)
+    # Small epsilon, little smoothness: the planner keeps noise within what rounding allows for.
+    plan = plan_ftrl(rt.Ball(1), 10**6, 1.0, 1e-4, 1e-6, smoothness=1e-12)
+    assert plan.lam >= plan.least_lam * (1 - 1e-12)
+    assert plan.sigma * plan.mechanism.deviation(plan.batches) <= 2.0**22 * plan.lam * plan.grid[0] * (1 + 1e-12)
+    assert plan.rounding(10**6).distance == pytest.approx(2.0**-25 * math.sqrt(plan.batches), rel=1e-9)
+    looser = replace(plan, lam=plan.lam / 10, epsilon=None, delta=None)
+    assert looser.rounding(10**6).distance == pytest.approx(10 * plan.rounding(10**6).distance, rel=1e-9)
+
+
+def test_the_grid_costs_more_where_decisions_are_pulled_back():
+    plan = plan_ftrl(rt.Ball(2), 1000, *GOAL, smoothness=0.25, reach=1.5)
+    step, kept = np.linalg.norm(plan.grid) / 2, 1 - plan.batch * plan.pull / plan.lam
+    second = -(-1000 // plan.batch) * plan.lam * step**2 / 2
+    assert plan.grid_regret == pytest.approx((1000 * step + second) / kept, rel=1e-12)
+    assert kept < 0.99
+    # From the proof: the worst length of a pulled gradient, with the grid's step along it.
+    b, lam, pull = plan.batch, plan.lam, plan.pull
+    w = np.linspace(0.0, 100 * b / lam / kept, 10**5)
+    worst = (b**2 * (1 + pull * w) ** 2 / (2 * lam) + b * (1 + pull * w) * step - b * pull * w**2 / 2).max()
+    allowed = b**2 / (2 * lam) / kept
+    assert allowed + b * step < worst <= allowed + (b * step + lam * step**2 / 2) / kept
 
 
 def test_a_run_without_the_pull_of_its_plan_would_leave():

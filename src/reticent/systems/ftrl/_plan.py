@@ -22,7 +22,7 @@ from reticent.privacy._events import gaussian_events
 from reticent.systems._bounds import block_squares, chi_shares, least_at, mean_length, noise_cost
 from reticent.systems._checks import check_body, check_firm, check_target, machine_mu
 from reticent.systems._goal import Goal, NotApplicable, System
-from reticent.systems._grid import Rounding
+from reticent.systems._grid import Rounding, largest_step
 from reticent.systems._plan import SystemPlan
 from reticent.systems._words import number
 from reticent.systems.ftrl._noise import Buffers, Noise, SquareRoot, Tree, fit_buffers
@@ -133,6 +133,15 @@ class LeaderRegret:
         return (lam * self.radius) ** 2 - self.squares - taken
 
 
+# Noise of deviation lam times so many steps of the grid is as large as rounding allows for (docs/theory, Q11).
+_LARGEST_NOISE = 2.0**22
+
+
+def _firm(domain: Domain, deviation: float) -> float:
+    """Return the least lam at which noise of that deviation is not too large beside the steps of the grid."""
+    return deviation / (_LARGEST_NOISE * float(domain.grid.min()))
+
+
 # Plans of private FTRL, with Toeplitz or tree noise, and their planners (docs/theory, R2).
 NOISES = ("toeplitz", "toeplitz-exact", "tree")
 LONGEST_TABLE = 2_000_000  # batches whose noise is drawn in advance, at most
@@ -194,6 +203,16 @@ class NoisyLeaderPlan(SystemPlan):
         """Return the mu for which the first `rounds` rounds (all, unless given) are mu-GDP (docs/theory, R2)."""
         batches = (self.horizon if rounds is None else rounds) // self._rounds_per_batch
         return self.change * self.mechanism.sensitivity(batches, self.batches if self.topped else 0) / self.sigma
+
+    def rounding(self, rounds: int) -> Rounding:
+        """Return what the machine's arithmetic may add: more where noise is large, whose last bits then show."""
+        found = super().rounding(rounds)
+        return found._replace(distance=found.distance * max(1.0, self.least_lam / self.lam))
+
+    @property
+    def least_lam(self) -> float:
+        """The least lam for this noise at which its last bits cost no more than is allowed for (docs/theory, Q11)."""
+        return _firm(self.comparators, self.sigma * self.mechanism.largest(self.batches))
 
     def statements(self, rounds: int) -> tuple[Statement, ...]:
         """Return that the sums of the batches that are full by then are mu-GDP."""
@@ -360,6 +379,7 @@ class SmoothFTRLPlan(FTRLPlan):
     """
 
     system: ClassVar[str] = _names.DP_FTRL_SMOOTH
+    farthest: ClassVar[str] = "(radius of the ball of decisions + radius of the body)"
 
     smoothness: float
     body: Domain
@@ -387,8 +407,8 @@ class SmoothFTRLPlan(FTRLPlan):
 
     @property
     def trivial_regret(self) -> float:
-        """What the regret of any decisions in `body` is below."""
-        return self.lipschitz * self.body.diameter * self.horizon
+        """What the regret of any decisions in `domain` is below: they may be far from `body`."""
+        return self.lipschitz * (self.domain.radius + self.body.radius) * self.horizon
 
     @property
     def adversary(self) -> str:  # type: ignore[override]
@@ -408,18 +428,31 @@ class SmoothFTRLPlan(FTRLPlan):
 
     @property
     def _room(self) -> float:
-        """How long noise may be for decisions to stay inside: gradients, and what pulls, take them up to the rest."""
+        """How long noise may be for decisions to stay inside: gradients, the grid and what pulls take up the rest."""
         if not self.pull:
-            return max(self.lam * self.domain.radius - _full(self.batches * self.batch, self.lipschitz), 0.0)
-        reach = self.body.radius + _full(1, self.lipschitz) / self.pull
+            inside = self.lam * (self.domain.radius - self._step)
+            return max(inside - _full(self.batches * self.batch, self.lipschitz), 0.0)
+        reach = self.body.radius + _full(1, self.lipschitz) / self.pull + 2 * self._step
         return max(self.lam * (self.domain.radius - reach) / 2, 0.0)
+
+    @property
+    def _step(self) -> float:
+        """How far the grid moves a decision."""
+        return largest_step(self.body, self.cut) if self.on_grid else 0.0
+
+    @property
+    def grid_regret(self) -> float:
+        """What the grid may cost: gradients are longer where decisions are pulled back."""
+        kept = 1 - self.batch * self.pull / self.lam
+        second = -(-self.horizon // self.batch) * self.lam * self._step**2 / 2 if self.pull else 0.0
+        return (super().grid_regret + second) / kept
 
     @property
     def regret_bound(self) -> float:
         """The bound of docs/theory, R9, or of R2 where that is lower."""
         found = self.regret
-        worst = self.lipschitz * (self.domain.radius + self.body.radius) * self.horizon
-        best = found.smooth(self.lam, self.smoothness + self.pull, self.batch * self.pull) + self.astray * worst
+        best = found.smooth(self.lam, self.smoothness + self.pull, self.batch * self.pull)
+        best += self.astray * self.trivial_regret
         return (best if self.pull else min(found.convex(self.lam), best)) + self.grid_regret
 
     @property
@@ -592,11 +625,11 @@ def plan_ftrl(
         sigma = change / mu * law.sensitivity(n, n if topped else 0)
         return sigma, LeaderRegret.of(domain, T, G, batch=b, noise=law, sigma=sigma, topped=topped)
 
-    def best(regret: LeaderRegret) -> tuple[float, float]:
-        if smoothness is None:
-            return regret.best(linear)
-        lam = regret.best_smooth(smoothness)
-        return lam, regret.smooth(lam, smoothness)
+    def best(b: int, law: Noise) -> tuple[float, float]:
+        sigma, regret = size(b, law)
+        free = regret.best(linear)[0] if smoothness is None else regret.best_smooth(smoothness)
+        lam = max(free, _firm(domain, sigma * law.largest(T // b)))
+        return lam, regret.bound(lam, linear) if smoothness is None else regret.smooth(lam, smoothness)
 
     if batch is not None:
         b = integer("batch", batch, least=1)
@@ -607,16 +640,17 @@ def plan_ftrl(
     else:
         # The sensitivity of a tree jumps where its levels do: there are better batches just before.
         levels = [T // 2**k + 1 for k in range(T.bit_length())] if noise == "tree" else []
-        b = _best_batch(lambda b: best(size(b, law)[1])[1], least, T, levels)
+        b = _best_batch(lambda b: best(b, law)[1], least, T, levels)
     machine_mu(target, domain, max(T // b, 1))  # refuses what rounding makes impossible
     fit = fit_buffers(T // b) if noise == "toeplitz" else ((), ())
-    sigma, regret = size(b, Buffers(*fit) if noise == "toeplitz" else law)
-    lam, _ = best(regret)
+    law = Buffers(*fit) if noise == "toeplitz" else law
+    sigma, regret = size(b, law)
+    lam, _ = best(b, law)
     parts: dict[str, Any] = {"lam": lam, "sigma": sigma, "batch": b, "noise": noise, "weights": fit[0]}
     parts |= {"decays": fit[1], "epsilon": epsilon, "delta": delta, "neighbors": neighbors}
     if smoothness is None:
         return FTRLPlan(domain, T, G, linear=linear, **parts)
-    return _within_reach(domain, T, G, smoothness, reach, regret, parts)
+    return _within_reach(domain, T, G, smoothness, reach, regret, _firm(domain, sigma * law.largest(T // b)), parts)
 
 
 def _within_reach(
@@ -626,6 +660,7 @@ def _within_reach(
     smoothness: float,
     reach: float | None,
     regret: LeaderRegret,
+    firm: float,
     parts: dict[str, Any],
 ) -> SmoothFTRLPlan:
     """Return the plan for smooth losses with a ball that decisions do not leave, of radius `reach` if that is given."""
@@ -639,13 +674,14 @@ def _within_reach(
         size = (ball, horizon, lipschitz)
         return SmoothFTRLPlan(*size, body=domain, smoothness=smoothness, pull=pull, **more)
 
-    free = max(domain.radius, (_full(n * b, lipschitz) + longest) / parts["lam"] * (1 + 1e-12))
+    step = largest_step(domain, cut=False)
+    free = max(domain.radius, (_full(n * b, lipschitz) + longest) / parts["lam"] * (1 + 1e-12) + step)
     if reach is None or free <= positive("reach", reach):
         return plan(parts["lam"], free, 0.0)
 
     def pull(lam: float) -> float:
         """What keeps decisions within reach if noise is no longer than that."""
-        left = reach - domain.radius - 2 * longest / lam * (1 + 1e-12)
+        left = reach - domain.radius - 2 * longest / lam * (1 + 1e-12) - 2 * step
         return _full(1, lipschitz) / left * (1 + 1e-12) if left > 0 else math.inf
 
     worst = 1e6 * lipschitz * (domain.radius + reach) * horizon
@@ -655,9 +691,12 @@ def _within_reach(
             return worst
         return min(regret.smooth(lam, smoothness + pull(lam), b * pull(lam)), worst)
 
-    lam = least_at(price, parts["lam"] / 10, parts["lam"] * 1e4)
+    lam = least_at(price, max(parts["lam"] / 10, firm), parts["lam"] * 1e4)
     if price(lam) == worst:
-        raise ValueError(f"reach must be greater than the radius {domain.radius:g} of the domain, got {reach!r}")
+        raise ValueError(
+            f"reach must be greater than the radius {domain.radius:g} of the domain, and by enough for noise, got "
+            f"{reach!r}"
+        )
     return plan(lam, reach, pull(lam))
 
 
@@ -683,7 +722,7 @@ def plan_agarwal_singh(
     law = Tree(False)
     sigma = (2 * G if neighbors == "replace" else G) / most * law.sensitivity(T, T)
     regret = LeaderRegret.of(domain, T, G, batch=1, noise=law, sigma=sigma, topped=True)
-    lam = regret.best_linear()
+    lam = max(regret.best_linear(), _firm(domain, sigma * law.largest(T)))
     return TreeLeaderPlan(domain, T, G, lam=lam, sigma=sigma, epsilon=epsilon, delta=delta, neighbors=neighbors)
 
 
