@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -241,3 +242,15 @@ def test_average_does_not_guess_what_was_in_play_behind_its_back(system):
         tracker.update(0.9)
     assert tracker.rounds == 152
     assert 0 <= tracker.value <= 1
+
+
+def test_a_mean_with_much_noise_is_on_a_grid_that_hides_its_last_bits():
+    """With lam = horizon noise would be too large beside the steps of the grid (docs/theory, Q11)."""
+    tracker = rt.PrivateMean(0, 1, 10, 0.01, DELTA, seed=1)
+    tracker.update_many(np.full(10, 0.7))
+    plan = tracker.plan
+    assert plan.lam == plan.least_lam > 10
+    assert plan.account().epsilon(DELTA) <= 0.01 * (1 + 1e-9)
+    assert tracker.value == pytest.approx(0.5, abs=10 * tracker.deviation)
+    with pytest.raises(ValueError, match="epsilon must be at least"):
+        replace(plan, lam=10.0)

@@ -563,6 +563,7 @@ class TreeLeaderPlan(NoisyLeaderPlan):
 __all__ = ["SYSTEMS", "FTRLPlan", "SmoothFTRLPlan", "TreeLeaderPlan", "plan_agarwal_singh", "plan_ftrl"]
 
 _COARSE, _FINE = 40, 24  # batches tried: over all lengths, and around the best of these
+_SPARE = 0.05  # the share of mu that may be spent on the last bits of large noise
 _ASTRAY = 1e-20  # the chance that a plan for smooth losses leaves for noise to take decisions to the surface: nothing
 
 
@@ -619,17 +620,25 @@ def plan_ftrl(
         if linear:
             raise ValueError(f"smoothness must be left out where linear=True, got {smoothness!r}")
 
-    def size(b: int, law: Noise) -> tuple[float, LeaderRegret]:
+    def size(b: int, law: Noise, rough: float = 1.0) -> tuple[float, LeaderRegret]:
         n = max(T // b, 1)
-        mu = max(Rounding.of(domain, T, n).narrowed(most), 1e-6 * most)  # what is too rough is very expensive
+        machine = Rounding.of(domain, T, n)
+        mu = machine._replace(distance=machine.distance * rough).narrowed(most)
+        mu = max(mu, 1e-6 * most)  # what is too rough is very expensive
         sigma = change / mu * law.sensitivity(n, n if topped else 0)
         return sigma, LeaderRegret.of(domain, T, G, batch=b, noise=law, sigma=sigma, topped=topped)
 
-    def best(b: int, law: Noise) -> tuple[float, float]:
-        sigma, regret = size(b, law)
-        free = regret.best(linear)[0] if smoothness is None else regret.best_smooth(smoothness)
-        lam = max(free, _firm(domain, sigma * law.largest(T // b)))
-        return lam, regret.bound(lam, linear) if smoothness is None else regret.smooth(lam, smoothness)
+    def free(regret: LeaderRegret) -> float:
+        return regret.best(linear)[0] if smoothness is None else regret.best_smooth(smoothness)
+
+    def settle(b: int, law: Noise) -> tuple[float, LeaderRegret, float, float]:
+        spare = _SPARE * most / (2 * Rounding.of(domain, T, max(T // b, 1)).distance)
+        deviation = law.largest(T // b)
+        return _settled(partial(size, b, law), free, lambda sigma: _firm(domain, sigma * deviation), spare)
+
+    def price(b: int) -> float:
+        _, regret, _, lam = settle(b, law)
+        return regret.bound(lam, linear) if smoothness is None else regret.smooth(lam, smoothness)
 
     if batch is not None:
         b = integer("batch", batch, least=1)
@@ -640,17 +649,35 @@ def plan_ftrl(
     else:
         # The sensitivity of a tree jumps where its levels do: there are better batches just before.
         levels = [T // 2**k + 1 for k in range(T.bit_length())] if noise == "tree" else []
-        b = _best_batch(lambda b: best(b, law)[1], least, T, levels)
+        b = _best_batch(price, least, T, levels)
     machine_mu(target, domain, max(T // b, 1))  # refuses what rounding makes impossible
     fit = fit_buffers(T // b) if noise == "toeplitz" else ((), ())
-    law = Buffers(*fit) if noise == "toeplitz" else law
-    sigma, regret = size(b, law)
-    lam, _ = best(b, law)
+    sigma, regret, firm, lam = settle(b, Buffers(*fit) if noise == "toeplitz" else law)
     parts: dict[str, Any] = {"lam": lam, "sigma": sigma, "batch": b, "noise": noise, "weights": fit[0]}
     parts |= {"decays": fit[1], "epsilon": epsilon, "delta": delta, "neighbors": neighbors}
     if smoothness is None:
         return FTRLPlan(domain, T, G, linear=linear, **parts)
-    return _within_reach(domain, T, G, smoothness, reach, regret, _firm(domain, sigma * law.largest(T // b)), parts)
+    return _within_reach(domain, T, G, smoothness, reach, regret, firm, parts)
+
+
+def _settled(
+    size: Callable[[float], tuple[float, LeaderRegret]],
+    free: Callable[[LeaderRegret], float],
+    least: Callable[[float], float],
+    spare: float,
+) -> tuple[float, LeaderRegret, float, float]:
+    """Return the noise, the regret, the least lam that rounding then allows, and the best one.
+
+    Where the last bits of noise would show, some of mu is spent on them, `spare` times what rounding costs else at
+    most, and lam is larger if that is not enough.
+    """
+    sigma, regret = size(1.0)
+    lam, firm = free(regret), least(sigma)
+    if firm > lam:
+        rough = max(1.0, min(1.1 * firm / lam, spare))
+        sigma, regret = size(rough)
+        lam, firm = free(regret), least(sigma) / rough
+    return sigma, regret, firm, max(lam, firm)
 
 
 def _within_reach(
@@ -718,11 +745,20 @@ def plan_agarwal_singh(
     """
     check_body(domain)
     target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
-    T, G, most = target.horizon, target.lipschitz, machine_mu(target, domain, target.horizon)
-    law = Tree(False)
-    sigma = (2 * G if neighbors == "replace" else G) / most * law.sensitivity(T, T)
-    regret = LeaderRegret.of(domain, T, G, batch=1, noise=law, sigma=sigma, topped=True)
-    lam = max(regret.best_linear(), _firm(domain, sigma * law.largest(T)))
+    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
+    law, machine = Tree(False), Rounding.of(domain, T, T)
+    machine_mu(target, domain, T)  # refuses what rounding makes impossible
+
+    def size(rough: float) -> tuple[float, LeaderRegret]:
+        mu = machine._replace(distance=machine.distance * rough).narrowed(most)
+        sigma = (2 * G if neighbors == "replace" else G) / mu * law.sensitivity(T, T)
+        return sigma, LeaderRegret.of(domain, T, G, batch=1, noise=law, sigma=sigma, topped=True)
+
+    def least(sigma: float) -> float:
+        return _firm(domain, sigma * law.largest(T))
+
+    spare = _SPARE * most / (2 * machine.distance)
+    sigma, _, _, lam = _settled(size, LeaderRegret.best_linear, least, spare)
     return TreeLeaderPlan(domain, T, G, lam=lam, sigma=sigma, epsilon=epsilon, delta=delta, neighbors=neighbors)
 
 
