@@ -130,7 +130,7 @@ def test_pulled_back_runs_stay_below_theirs_and_not_without_the_term_of_the_nois
 @pytest.mark.slow
 @pytest.mark.parametrize("pulled", [False, True])
 def test_no_run_of_a_wide_search_exceeds_the_bound(pulled):
-    whole, silent = search(1000, 7, pulled)
+    whole, silent = search(400, 7, pulled)
     assert 0.5 < whole <= 1.0
     assert silent > 1.5
 
