@@ -3,13 +3,16 @@
 import os
 import pickle
 import random
+import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from fleets import SPECS, Stream, same_as_alone
+from postgres import running
 
 import reticent as rt
 from reticent.fleet import _ray, _shards, on_ray
@@ -103,7 +106,7 @@ def test_the_transcript_is_that_of_one_fleet_though_actors_are_killed_and_moved(
         same(sharded, fleet)
 
 
-@pytest.mark.parametrize("careful", [True, False])
+@pytest.mark.parametrize("careful", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_an_answer_that_is_lost_after_the_commit(careful, tmp_path, monkeypatch):
     """The actor dies between commit and answer; a caller that asks again with another id counts twice."""
     lost = str(tmp_path / "lost")
@@ -135,11 +138,35 @@ def test_many_kills(name, tmp_path):
     spec = SPECS[name]
     stream, fleet = Stream(spec, KEYS, np.random.default_rng(4)), rt.Fleet(spec, seed=6)
     with on_ray(spec, tmp_path / "fleet-{shard}.db", shards=3, seed=6, resident=2) as sharded:
-        assert killed_while(sharded, stream, fleet, 10, 25, 7) == 25
+        assert killed_while(sharded, stream, fleet, 10, 15, 7) == 15
         if name == "lazy":
             assert sharded.decisions(KEYS).tobytes() == fleet.decisions(KEYS).tobytes()
         else:
             same(sharded, fleet)
+
+
+@pytest.fixture(scope="module")
+def server():
+    yield from running()
+
+
+@pytest.mark.slow
+def test_kills_with_postgres(server):
+    spec = SPECS["mean"]
+    stream, fleet = Stream(spec, KEYS, np.random.default_rng(4)), rt.Fleet(spec, seed=6)
+    with on_ray(spec, server, shards=2, seed=6) as sharded:
+        assert killed_while(sharded, stream, fleet, 10, 10, 8) == 10
+        same(sharded, fleet)
+
+
+@pytest.mark.slow
+def test_the_guide_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "growing.md").read_text()
+    names = {}
+    for code in re.findall(r"^(?:<!-- in_test_ray -->\n)?```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[:2]:
+        exec(compile(code, "growing.md", "exec"), names)
+    assert names["fleet"].shards == 2
 
 
 def test_a_batch_that_is_half_in_is_completed_by_repeating_it(tmp_path):

@@ -71,10 +71,10 @@ def test_the_ledger_is_charged_once_for_all_shards(tmp_path):
     ledger.add("all", epsilon=20.0, delta=1e-3)
     options = {"ledger": ledger, "population": "all", "max_keys": 2}
     begun(tmp_path / "fleet.db", 3, **options)
-    spent = ledger.spent("all")
+    spent = ledger.total("all")
     begun(tmp_path / "fleet.db", 3, **options)
-    assert ledger.spent("all") == spent
+    assert ledger.total("all") == spent
     other = rt.Ledger(tmp_path / "other.db")
     other.add("all", epsilon=20.0, delta=1e-3)
     rt.Fleet(PINBALL, ledger=other, population="all", max_keys=2)
-    assert other.spent("all") == spent
+    assert other.total("all") == spent

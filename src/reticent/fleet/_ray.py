@@ -121,7 +121,9 @@ class ShardedFleet:
     A batch is all or nothing in every shard. Rows are checked before any is sent; but if the store or this process
     fails in between, some shards may have their part and others not. **Give the batch again with the same id**: each
     shard takes in what it has not. Of a batch without an id the error says which was used. The same id must always
-    have the same rows. An actor that is lost is replaced, and its call repeated, without being told to.
+    have the same rows. An actor that is lost is replaced, and its call repeated, without being told to. (Who opens the
+    fleet elsewhere with `take_over=True` must end this process: it would take a shard back whose actor it loses.
+    Nothing would be drawn twice, but the two would take turns.)
     """
 
     def __init__(
