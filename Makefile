@@ -23,7 +23,7 @@ $(LAB): pyproject.toml
 	touch $@
 
 $(ALL): $(LAB)
-	$(BIN)/pip install --quiet --editable '.[lab,streams,river,sklearn,jax,cluster,ledger,serve,openfeature,test,docs]'
+	$(BIN)/pip install --quiet --editable '.[lab,streams,river,sklearn,jax,cluster,ledger,kafka,serve,openfeature,test,docs]'
 	touch $@
 
 # What the service needs, and no more.

@@ -305,13 +305,13 @@ class Fleet:
             if there:
                 slots[there] = self._loaded([keys[i] for i in there], [kept[text_of(keys[i])] for i in there], slots)
         if counts is not None:
-            self._check_limit(keys, slots, counts)
+            rounds, old = np.zeros(len(slots), dtype=np.int64), slots >= 0
+            rounds[old] = self._holder.rounds(slots[old])
+            self._check_limit(keys, rounds, counts)
             self._slots.touch(slots[slots >= 0])
         return slots
 
-    def _check_limit(self, keys: list[Key], slots: Places, counts: Places) -> None:
-        rounds, there = np.zeros(len(slots), dtype=np.int64), slots >= 0
-        rounds[there] = self._holder.rounds(slots[there])
+    def _check_limit(self, keys: list[Key], rounds: Places, counts: Places) -> None:
         over = np.flatnonzero(counts > self._holder.limit - rounds)
         if over.size:
             i = int(over[0])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reticent._core._errors import need
+from reticent._core._ray import ray_at
 from reticent.lab._kept import SOURCES, Kept, plain
 
 CLUSTERS = ("dask", "ray")
@@ -179,28 +180,10 @@ def _dask(jobs: int, scheduler: str | None) -> Iterator[None]:
 
 @contextmanager
 def _ray(jobs: int, scheduler: str | None) -> Iterator[None]:
-    ray = need("ray", "cluster")
-    need("ray.util.joblib", "cluster").register_ray()
-    ours = not ray.is_initialized()
-    if ours:
-        _start_ray(ray, jobs, scheduler)
+    ray, ours = ray_at(scheduler, jobs if jobs > 0 else None, "cluster")
     try:
+        need("ray.util.joblib", "cluster").register_ray()
         yield
     finally:
         if ours:
             ray.shutdown()
-
-
-def _start_ray(ray: Any, jobs: int, scheduler: str | None) -> None:
-    import logging
-    import os
-
-    options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-    address = scheduler or os.environ.get("RAY_ADDRESS")
-    if address:
-        try:
-            ray.init(address=address, **options)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise ValueError(f"no Ray cluster answers at {address}; start one with `ray start --head`") from error
-    else:
-        ray.init(num_cpus=jobs if jobs > 0 else None, include_dashboard=False, **options)
