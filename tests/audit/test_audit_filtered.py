@@ -10,7 +10,7 @@ from reticent.planning import FilteredPlan
 ROUNDS = 2
 # The interval is so wide that decisions stay inside, and show a linear map of the releases up to weights of filters.
 PLAN = FilteredPlan(rt.Interval(-1e3, 1e3), ROUNDS, 1.0, noise=1.0, clip=1.0, batch=2)
-OPTIONS = {"runs": 2_000, "delta": 0.1, "jobs": 1, "progress": False}
+OPTIONS = {"runs": 6_000, "delta": 0.1, "jobs": 1, "progress": False}
 
 
 def neighbours():

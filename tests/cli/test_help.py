@@ -98,7 +98,8 @@ def test_help_fits_eighty_columns_and_has_no_colour_in_a_pipe(name, monkeypatch,
     assert "\x1b" not in shown
     if name:
         assert "Examples:" in shown
-        assert "--json" in shown or name in ("journal", "ledger")  # a group: its commands have it
+        # Commands of a group have it, and a server answers in JSON anyway.
+        assert "--json" in shown or name in ("journal", "ledger", "serve")
 
 
 def test_no_words_are_a_call_for_help(capsys):

@@ -40,6 +40,8 @@ def serve(
         ws="none",
         lifespan="on",
         access_log=False,
+        # To the handlers that are there: uvicorn's own settings would close those of everybody else in the process.
+        log_config=None,
         log_level="warning",
         server_header=False,
         date_header=False,
