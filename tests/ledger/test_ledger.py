@@ -145,6 +145,43 @@ def test_persons_need_a_factor(ledger):
     assert next(iter(grouped.steps)) == pytest.approx((0.3, 1e-9 * (1 + math.exp(0.1) + math.exp(0.2))))
 
 
+def bounded(epsilon, **options):
+    return rt.planning.plan_filtered(rt.Ball(2), None, 1.0, epsilon=epsilon, delta=1e-7, max_rows=3, **options)
+
+
+def test_a_plan_for_persons_needs_no_factor_for_persons(ledger):
+    ledger.add("persons", 3.0, 1e-6, unit="person")
+    plan = bounded(0.2)
+    assert plan.unit == "person"
+    entry = ledger.spend("persons", plan)
+    assert (entry.factor, entry.unit) == (1, "person")
+    assert entry.terms.square == pytest.approx(plan.mu() ** 2)
+    grouped = rt.planning.for_persons(rt.planning.plan_ftrl, max_rows=3)(rt.Ball(2), 1000, 1.0, 0.2, 1e-7)
+    assert ledger.spend("persons", grouped).factor == 1
+    tracker = rt.PrivateQuantile(0.9, 0.0, 1.0, epsilon=0.1, max_rows=2)
+    assert ledger.spend("persons", tracker).unit == "person"
+
+
+def test_a_budget_that_is_renewed_is_not_one_for_ever(ledger):
+    ledger.add("persons", 3.0, 1e-6, unit="person")
+    with pytest.raises(ValueError, match=r"protects one person in any 500 rounds in a row, the population one person"):
+        ledger.spend("persons", bounded(0.2, window=500))
+    with pytest.raises(ValueError, match=r"protects one person in any 24 blocks in a row, the population one row"):
+        ledger.spend("people", bounded(0.2, window=24, clock=10))
+    assert ledger.spend("persons", bounded(0.2, window=500), factor=4).factor == 4
+
+
+def test_what_protects_a_person_protects_a_row_of_theirs(ledger):
+    """A row in the place of another may be somebody else's: two persons, unless it is said that it never is."""
+    assert ledger.spend("people", bounded(0.1)).factor == 2
+    assert ledger.spend("people", bounded(0.1), factor=1).factor == 1
+    # One row less is not one person less: who is left out comes back without it.
+    ledger.add("zeroed", 9.0, 1e-6, neighbors="zero-out")
+    assert ledger.spend("zeroed", bounded(0.1, neighbors="zero-out"), factor=1).factor == 2
+    assert ledger.spend("people", bounded(0.1, neighbors="zero-out")).factor == 4
+    assert ledger.spend("zeroed", bounded(0.1), factor=1).factor == 1
+
+
 # Events of others.
 
 EVENTS = [

@@ -74,3 +74,21 @@ def test_the_command_line_has_the_short_version(capsys):
     assert (
         "attacker a guess between two equally likely versions of one row is right with a chance of at most 0.5" in out
     )
+
+
+def test_plans_for_persons_speak_of_a_person_and_not_of_a_round():
+    for plan in (
+        rt.private_learner(rt.Logistic(), rt.Ball(3), epsilon=1.0, delta=1e-6, max_rows=3).plan,
+        rt.private_learner(rt.Logistic(), rt.Ball(3), epsilon=1.0, delta=1e-6, max_rows=3, window=9, clock=5).plan,
+        rt.planning.for_persons(rt.planning.plan_ftrl, max_rows=3)(rt.Ball(2), 1000, 1.0, 1.0, 1e-6),
+        rt.planning.for_persons(rt.plan_private, max_rows=3)(rt.Ball(2), 1000, 1.0, 1.0, 1e-6, adversary="oblivious"),
+    ):
+        text, shown = " ".join(plan.explain().split()), " ".join(str(plan).split())
+        assert "what the person does" in text
+        assert "round that changes" not in text
+        assert "person of one round" not in text
+        assert "versions of all that one person does" in guessed(plan)
+        assert guessed(plan) in shown
+        assert "one row is right" not in shown
+    assert "versions of all that one person does" in str(rt.PrivateMean(0.0, 1.0, epsilon=1.0, max_rows=2).plan)
+    assert "versions of one row" in guessed(PLANS["filtered"]())

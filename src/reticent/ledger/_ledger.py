@@ -27,6 +27,13 @@ _FACTORS = {("zero-out", "replace"): 2, ("add-remove", "replace"): 2, ("replace"
 
 A replaced unit is one taken away and another put in its place; a unit that is replaced by nothing is one replaced.
 Whether a unit is there at all is another matter where rounds are counted, and no factor leads there."""
+ROW, PERSON = "row", "person"
+"""The units of plans."""
+_OWNERS = 2
+"""How many changes of persons one change of a row is: a row in the place of another may be somebody else's.
+
+Where persons are left out, or come, that is so also for a row that stays with its person: who is left out, and comes
+back without the row (docs/guarantees, units)."""
 
 
 @dataclass(frozen=True)
@@ -167,10 +174,11 @@ class Ledger:
 
         `what` is a plan, a learner or tracker that has taken no round yet, a `rt.privacy.Cost`, or an event of
         dp_accounting with the `neighbors` that it is meant for. One entry is one run: another run, on whatever rounds,
-        needs another. `unit` is what the entry protects ("row" for plans, else that of the population). Where it
-        differs from the population's, `factor` says how many of them one unit of the population has at most, and the
-        cost is that of so many at once; kinds of neighbours are converted where that is right (`entry.factor` holds
-        both), and refused else.
+        needs another. `unit` is what the entry protects: `plan.unit` for plans ("row", or "person" with `max_rows`),
+        else that of the population. Where it differs from the population's, `factor` says how many of them one unit of
+        the population has at most, and the cost is that of so many at once; what protects a person protects a row,
+        which is counted as two persons unless `factor=1` says that a row is always the same person's. Kinds of
+        neighbours are converted where that is right (`entry.factor` holds both), and refused else.
 
         In a population with a window, `since` says that no data from before it enters this entry ("now", a date, or
         None for data of any age), and `end` that none enters from then on. An entry counts until `window` days after
@@ -378,7 +386,7 @@ def _described(what: Any, neighbors: str | None, unit: str | None) -> tuple[str,
         str(name),
         terms,
         str(plan.neighbors),
-        str(getattr(plan, "unit", "row")) if unit is None else unit,
+        str(getattr(plan, "unit", ROW)) if unit is None else unit,
         failure,
     )
 
@@ -424,14 +432,17 @@ def _converted(
             f"an entry for neighbours {of!r} says nothing of {people.neighbors!r}, which {people.name!r} is for; no "
             "factor leads from one to the other: enter it for another population, or state a Cost that was proved"
         )
-    if factor is None and each != people.unit:
+    finer = (each, people.unit) == (PERSON, ROW)
+    if factor is None and each != people.unit and not finer:
         raise ValueError(
             f"the entry protects one {each}, the population one {people.unit}; give factor=, the largest number of "
-            f"{each}s that one {people.unit} has in it"
+            f"units 'one {each}' that one {people.unit} has in it"
         )
     # A person of k rows who is replaced by another is k rows less and k rows more.
-    times = least * (1 if factor is None else integer("factor", factor, least=1))
-    return terms.times(times), times, of, each
+    many = 1 if factor is None else integer("factor", factor, least=1)
+    if finer and (factor is None or of != "replace"):
+        many = max(many, _OWNERS)
+    return terms.times(least * many), least * many, of, each
 
 
 # What the records say.

@@ -100,15 +100,16 @@ def _about_privacy(plan: BasePlan) -> tuple[str, str]:
     if plan.epsilon is None or plan.delta is None:
         return head, "Nothing: this plan makes no privacy claim."
     epsilon, delta = plan.epsilon, plan.delta
+    what = "the round that changes" if plan.max_rows is None else "what the person does"
     return head, (
         f"Epsilon = {epsilon:g} and delta = {delta:g} ({plan.certified_by}). Take any stream of losses and "
         f"{changed(plan)}. Whatever somebody looks for in the whole sequence of published decisions is at most "
         f"{_times(epsilon)} times as likely with the one stream as with the other, up to a probability of {delta:g}. "
         + _change(plan)
         + (
-            " The losses may even be chosen by somebody who watches the decisions, and so may the round that changes."
+            f" The losses may even be chosen by somebody who watches the decisions, and so may {what}."
             if plan.adaptive_privacy
-            else " The losses and the round that changes must not depend on the published decisions: somebody who "
+            else f" The losses and {what} must not depend on the published decisions: somebody who "
             "reacts to them, or whose behaviour is influenced by them, is outside this promise; "
             "adversary='adaptive' covers that."
         )
