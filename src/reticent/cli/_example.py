@@ -12,15 +12,17 @@ from reticent.cli._options import OUTPUT
 from reticent.lab.example import KINDS
 from reticent.systems._texts import count_of
 
-EXAMPLES = options.examples("reticent example people.csv", "reticent example times.csv --rows 500")
+EXAMPLES = options.examples(
+    "reticent example people.csv", "reticent example times.csv --rows 500", "reticent example visits.csv"
+)
 
 
 def example(
-    path: Annotated[Path, typer.Argument(help="people.csv or times.csv, in any folder.")],
+    path: Annotated[Path, typer.Argument(help="people.csv, visits.csv or times.csv, in any folder.")],
     rows: Annotated[str | None, typer.Option(help="So many rows.", rich_help_panel=OUTPUT)] = None,
     json: options.Json = False,
 ) -> None:
-    """Write a file of made-up people, or of waiting times, which is the same for everybody.
+    """Write a file of made-up people, their visits, or waiting times, which is the same for everybody.
 
     Nobody's data is in it: examples of help and documentation run on it as they stand.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
-from reticent._core._names import BUDGETED, FILTERED, NOISY_DESCENT, PCOMW, PCOMW_LAZY
+from reticent._core._names import BUDGETED, DOUBLING, FILTERED, NOISY_DESCENT, PCOMW, PCOMW_LAZY
 from reticent.cli._specs import system_of
 
 if TYPE_CHECKING:
@@ -71,10 +71,15 @@ def exact(goal: Goal, system: str) -> str:
     return PCOMW_LAZY if name == PCOMW and goal.epsilon is None else name
 
 
-def planned(wanted: dict[str, Any], system: str, hard: bool) -> BasePlan:
-    """Return the plan of one system; P-COMW's planners do more than the goals that all systems share."""
+def planned(wanted: dict[str, Any], system: str, hard: bool, units: dict[str, int | None] | None = None) -> BasePlan:
+    """Return the plan of one system; P-COMW's planners do more than the goals that all systems share.
+
+    `units` say who is protected, as `rt.private_learner` takes it: max_rows, window and clock.
+    """
     from reticent.planning import plan_lazy, plan_private
 
+    if units is not None and any(unit is not None for unit in units.values()):
+        return _for_units(wanted, system, units)
     if system != BEST and system_of(system) in (PCOMW, PCOMW_LAZY):
         size = wanted["domain"], wanted["horizon"], wanted["lipschitz"]
         # With privacy the cap never breaks anyway.
@@ -93,18 +98,58 @@ def planned(wanted: dict[str, Any], system: str, hard: bool) -> BasePlan:
     return found
 
 
-def _without_end(wanted: dict[str, Any], system: str) -> BasePlan:
-    """Return the plan of a system that runs for any number of rounds, or say which do."""
-    from reticent.systems.budgeted import plan_budgeted
+def _for_units(wanted: dict[str, Any], system: str, units: dict[str, int | None]) -> BasePlan:
+    """Return the plan of one system that protects persons, or has blocks on a clock; else say which do."""
+    from reticent.planning import for_persons
+    from reticent.systems.experts import plan_doubling
+
+    cap = {name: units[name] for name in ("max_rows", "window")}
+    if wanted["epsilon"] is None:
+        raise ValueError("--max-rows says who is protected, and nothing is promised without --epsilon; give it")
+    name = system if system == BEST else system_of(system)
+    if name in (FILTERED, NOISY_DESCENT):
+        return _gate(wanted, name, units)
+    if units["clock"] is not None:
+        what = "experts" if wanted["domain"].finite else f"--system {system}"
+        raise ValueError(
+            f"blocks on a clock are for the filtered gate and noisy descent, got {what}; leave --every out, or --system"
+        )
+    size = wanted["domain"], wanted["horizon"], wanted["lipschitz"], wanted["epsilon"], wanted["delta"]
+    if name == DOUBLING or (name == BEST and wanted["domain"].finite):
+        limits = {one: wanted[one] for one in ("max_switches", "neighbors")}
+        return for_persons(plan_doubling, **cap)(*size, **limits)
+    if name == BEST:
+        raise ValueError(
+            "--system best compares promises to one row, and --max-rows is about persons; name a system, such as "
+            "filtered or dp-ftrl"
+        )
+
+    def of_rows(domain: Any, horizon: int | None, lipschitz: float, epsilon: float, delta: float) -> BasePlan:
+        goal = wanted | {"domain": domain, "horizon": horizon, "lipschitz": lipschitz}
+        return planned(goal | {"epsilon": epsilon, "delta": delta}, system, False)
+
+    return for_persons(of_rows, **cap)(*size)
+
+
+def _gate(wanted: dict[str, Any], name: str, units: dict[str, int | None]) -> BasePlan:
+    """Return the plan of a learner behind the gate, with or without a horizon."""
     from reticent.systems.filtered import clip_for, plan_filtered
     from reticent.systems.gate import plan_noisy_descent
 
+    size = wanted["domain"], wanted["horizon"], wanted["lipschitz"]
+    options: dict[str, Any] = {one: wanted[one] for one in ("epsilon", "delta", "max_switches", "neighbors")} | units
+    if name == NOISY_DESCENT:
+        return plan_noisy_descent(*size, **options)
+    return plan_filtered(*size, clip=clip_for(wanted["loss"], wanted["lipschitz"]), **options)
+
+
+def _without_end(wanted: dict[str, Any], system: str) -> BasePlan:
+    """Return the plan of a system that runs for any number of rounds, or say which do."""
+    from reticent.systems.budgeted import plan_budgeted
+
     size, name = (wanted["domain"], None, wanted["lipschitz"]), system if system == BEST else system_of(system)
     if name in (FILTERED, NOISY_DESCENT) and wanted["epsilon"] is not None:
-        privacy = {one: wanted[one] for one in ("epsilon", "delta", "max_switches", "neighbors")}
-        if name == NOISY_DESCENT:
-            return plan_noisy_descent(*size, **privacy)
-        return plan_filtered(*size, clip=clip_for(wanted["loss"], wanted["lipschitz"]), **privacy)
+        return _gate(wanted, name, {})
     if name == BUDGETED and wanted["epsilon"] is None and wanted["max_switches"] is not None:
         return plan_budgeted(*size, wanted["max_switches"])
     raise ValueError(

@@ -48,7 +48,27 @@ Smoothness = Annotated[
 ]
 Save = Annotated[Path | None, typer.Option(help="Keep it as JSON, for reticent report.", rich_help_panel=OUTPUT)]
 Report = Annotated[Path | None, typer.Option(help="Write a report as one HTML file.", rich_help_panel=OUTPUT)]
+MaxRows = Annotated[
+    str | None,
+    typer.Option(help="Protect a person, not a row: so many rows of each count.", rich_help_panel=GOAL),
+]
+Window = Annotated[
+    str | None,
+    typer.Option(
+        help="Count them anew in each window: rows, or with --every a time such as 30d.", rich_help_panel=GOAL
+    ),
+]
 COLUMNS = "Columns of a file"
+Person = Annotated[
+    str | None,
+    typer.Option(help="Whose each row is, for --max-rows; never a feature.", rich_help_panel=COLUMNS),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        help="When each row came, for --every: 2026-11-17T08:30 or seconds since 1970.", rich_help_panel=COLUMNS
+    ),
+]
 Features = Annotated[
     str, typer.Option(help="Columns by name or number, with commas; none: the constant 1.", rich_help_panel=COLUMNS)
 ]

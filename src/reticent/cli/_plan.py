@@ -22,6 +22,7 @@ EXAMPLES = options.examples(
     "reticent plan --domain ball:10 --horizon 1e6 --epsilon 1 --delta 1e-6",
     "reticent plan --domain interval:0:20 --horizon 1e5 --max-switches 1000 --hard",
     "reticent plan --domain ball:3 --horizon 1e4 --loss logistic --epsilon 1 --all",
+    "reticent plan --domain ball:3 --horizon unknown --epsilon 1 --system filtered --max-rows 5 --window 10000",
     "reticent plan --domain ball:7:4 --horizon 500 --epsilon 1 --like randhie:rounds=500",
 )
 
@@ -43,6 +44,8 @@ def plan(
     hard: Annotated[
         bool, typer.Option("--hard", help="Never more switches, not only in expectation.", rich_help_panel=GOAL)
     ] = False,
+    max_rows: options.MaxRows = None,
+    window: options.Window = None,
     neighbors: options.Neighbors = "replace",
     adversary: options.Adversary = "adaptive",
     system: Annotated[
@@ -84,6 +87,7 @@ def plan(
             "a plan needs a goal: give --epsilon for privacy (with --delta, 1e-6 unless given), --max-switches for few "
             "changes, or both; --all without them compares the systems that promise neither"
         )
+    units = _units(max_rows, window, everything or like is not None)
     claim = options.claim(epsilon, delta)
     switches = None if max_switches is None else count_of(max_switches, "max-switches", least=0)
     body = domain_of(domain)
@@ -118,11 +122,21 @@ def plan(
         print_json(_offers(found)) if json else _print_all(found, loss is None and like is None)
         return
     with busy("planning"):
-        chosen = planned(wanted, system or ("best" if body.finite else "P-COMW"), hard)
+        chosen = planned(wanted, system or ("best" if body.finite else "P-COMW"), hard, units)
     if json:
         print_json(_certificate(chosen))
     else:
         print(chosen.explain() if explain else chosen)
+
+
+def _units(max_rows: str | None, window: str | None, several: bool) -> dict[str, int | None]:
+    """Return who is protected; refuse that where systems are compared, whose promises are to one row."""
+    if window is not None and max_rows is None:
+        raise ValueError(f"--window {window} is not enough; give --max-rows K, the rows of one person that count in it")
+    if max_rows is not None and several:
+        raise ValueError("systems are compared by promises to one row; leave --max-rows out, or name a --system")
+    rows = None if max_rows is None else count_of(max_rows, "max-rows")
+    return {"max_rows": rows, "window": None if window is None else count_of(window, "window"), "clock": None}
 
 
 def _public(source: str, columns: Columns, loss: str | None) -> Stream:

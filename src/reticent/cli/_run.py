@@ -16,6 +16,7 @@ from reticent.cli._options import GOAL, OUTPUT, PROBLEM, WORK
 from reticent.cli._run_command import Command
 from reticent.cli._run_source import check_stream, flows, is_file
 from reticent.cli._specs import choice_of, horizon_of, system_of
+from reticent.cli._units import Units
 from reticent.systems._texts import DOMAINS, LOSSES, count_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ EXAMPLES = options.examples(
     "reticent run phishing --epsilon 1",
     "reticent run people.csv --features age,income --bounds age=0:120,income=0:2e5 --intercept --target sick "
     "--labels no,yes --loss logistic --epsilon 1",
+    "reticent run visits.csv --features age --bounds age=0:120 --intercept --target back --labels no,yes --loss "
+    "logistic --epsilon 1 --person id --max-rows 3 --time at --every 1h --window 7d",
     "reticent run - --target seconds --bounds seconds=0:10 --loss pinball:0.99 --epsilon 0.5 < times.csv",
 )
 
@@ -75,6 +78,31 @@ def run(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     max_switches: options.MaxSwitches = None,
+    max_rows: options.MaxRows = None,
+    person: options.Person = None,
+    window: options.Window = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            help="End blocks by a public clock, such as 1h: then rows may also be there or not.", rich_help_panel=GOAL
+        ),
+    ] = None,
+    time: options.Time = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="When the clock starts; with the first row unless given.", rich_help_panel=GOAL),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(help="When the clock ends; with the last row unless given.", rich_help_panel=GOAL),
+    ] = None,
+    usual_rows: Annotated[
+        str | None,
+        typer.Option(
+            help="About how many rows come between two strokes: a public guess; 100 unless given.",
+            rich_help_panel=GOAL,
+        ),
+    ] = None,
     system: Annotated[
         str | None,
         typer.Option(
@@ -134,7 +162,7 @@ def run(
     """
     from reticent.cli._interrupts import Interrupts
     from reticent.cli._main import INTERRUPTED, UNREAD
-    from reticent.cli._run_check import check_horizon
+    from reticent.cli._run_check import check_clock, check_horizon
     from reticent.cli._run_source import SKIP, SKIPPING, STOP, FileSource, file_problem, stream_problem
     from reticent.cli._show import check_outputs, say
 
@@ -145,6 +173,9 @@ def run(
     switches = None if max_switches is None else count_of(max_switches, "max-switches", least=0)
     most, length = count_of(block, "block"), None if horizon is None else horizon_of(horizon)
     _check_goal(claim, system)
+    units = Units(person, max_rows, window, time, every, start, until, usual_rows)
+    units.check(epsilon)
+    _check_clock(units, horizon, journal)
     _check_ledger(ledger, population, since, seed)
     if regret and flows(source):
         raise ValueError(f"regret needs more passes over the data, and {source!r} allows one; write it to a file first")
@@ -156,12 +187,17 @@ def run(
     with ExitStack() as files:
         if is_file(source):
             columns = columns.settled(source, once=flows(source))
-            file = files.enter_context(contextlib.closing(FileSource(source, columns, skip)))
+            file = files.enter_context(contextlib.closing(FileSource(source, columns, skip, units)))
             problem = file_problem(file, domain, loss, lipschitz)
             problem.notes += _hidden(source)
         else:
             check_stream(source)
             columns.check_none(source)
+            if units.named:
+                raise ValueError(
+                    "a named stream has neither persons nor times; leave --person, --every and what goes with them "
+                    f"out for {source!r}"
+                )
             problem = stream_problem(source, domain, loss, lipschitz)
         if skip and epsilon is not None and (is_file(source) or on_steep == "raise"):
             problem.notes.append(SKIPPING)
@@ -170,11 +206,13 @@ def run(
         _check_scorer(problem, scorer)
         # Everything that can be found wrong is, before anything is planned, compiled, entered or spent.
         found = _checked(problem, columns, skip, check, quiet)
-        length = _horizon(problem, length if horizon else _known(journal, resume), horizon, found)
+        if not units.on_clock:
+            length = _horizon(problem, length if horizon else _known(journal, resume), horizon, found)
         check_horizon(problem, found, length, UNHARMED)
+        check_clock(problem, found, units.plan()["clock"], UNHARMED)
         if check:
-            return _told(problem, found, length, claim, json)
-        plan = _plan(problem, length, claim, switches, system)
+            return _told(problem, found, length, claim, units, json)
+        plan = _plan(problem, length, claim, switches, system, units)
         if seed is not None:
             problem.notes.append(f"seed {seed}: whoever knows it can repeat the draws, so nothing of this is private")
         if not quiet:
@@ -208,6 +246,21 @@ def _check_goal(claim: tuple[float, float] | tuple[None, None], system: str | No
         check_claim(*claim)
     if system not in (None, "best"):
         system_of(str(system))
+
+
+def _check_clock(units: Units, horizon: str | None, journal: Path | None) -> None:
+    """Refuse what does not go with a clock, before a file is read."""
+    if units.every is None:
+        return
+    if horizon not in (None, "unknown"):
+        raise ValueError(
+            f"on a clock any number of rows may come, got --horizon {horizon}; leave it out (--until gives an end)"
+        )
+    if journal is not None:
+        raise ValueError(
+            f"runs on a clock cannot be resumed here, so a journal would be of little use, got --journal {journal}; "
+            "leave it out (in Python, rt.Journal keeps such a learner, strokes of the clock included)"
+        )
 
 
 def _check_journal(journal: Path | None, resume: bool, ledger: str | None) -> None:
@@ -293,12 +346,14 @@ def _checked(problem: Problem, columns: Columns, skip: bool, check: bool, quiet:
     return found
 
 
-def _told(problem: Problem, found: Checked | None, length: int | None, claim: tuple[Any, Any], json: bool) -> int:
+def _told(
+    problem: Problem, found: Checked | None, length: int | None, claim: tuple[Any, Any], units: Units, json: bool
+) -> int:
     """Say what a check has found."""
     from reticent.cli import _run_check
     from reticent.cli._show import print_json, say
 
-    said = _run_check.report(problem, found, length, claim)
+    said = _run_check.report(problem, found, length, claim, units.in_words())
     if json:
         print_json(said)
     else:
@@ -385,6 +440,7 @@ def _plan(
     claim: tuple[float, float] | tuple[None, None],
     switches: int | None,
     system: str | None,
+    units: Units,
 ) -> BasePlan:
     """Return the plan: for ordinary data unless another is asked for; gradient descent where nothing is promised."""
     from reticent._core._names import BUDGETED, FILTERED
@@ -416,4 +472,4 @@ def _plan(
         "adversary": "adaptive",
     }
     with busy("planning"):
-        return planned(wanted, chosen, hard=False)
+        return planned(wanted, chosen, hard=False, units=units.plan())

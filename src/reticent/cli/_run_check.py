@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.cli._units import Watch, marks_of
+from reticent.lab.files import Keys
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from reticent._core._check import Array
     from reticent.cli._columns import Columns
     from reticent.cli._run_source import FileSource, Problem
+    from reticent.cli._units import Clock, Marks
     from reticent.lab.files import Column, Rounds
 
 _ENOUGH = 10_000  # bad rows after which nobody wants to know of more
@@ -26,8 +30,9 @@ class Checked:
 
     `rows` can be read, `bad` cannot (`told` has the first of them in words, `empty` counts empty cells by column);
     `steep` are rows that can be read and are steeper, or longer, than was said. `beyond` counts by column the values
-    that bounds cut off, `ones` the rows with label 1. Of a file that is full of bad rows only the first part was read:
-    then it is not `whole`.
+    that bounds cut off, `ones` the rows with label 1. `nobody` are rows without a person, `persons` how many there
+    are; `blocks` are the first and the last on the clock, and `fullest` the rows of the fullest. Of a file that is
+    full of bad rows only the first part was read: then it is not `whole`.
     """
 
     rows: int = 0
@@ -38,6 +43,10 @@ class Checked:
     empty: Counter[str] = field(default_factory=Counter)
     beyond: Counter[str] = field(default_factory=Counter)
     whole: bool = True
+    nobody: int = 0
+    persons: int = 0
+    blocks: tuple[int, int] | None = None
+    fullest: int = 0
 
     @property
     def seen(self) -> int:
@@ -47,25 +56,28 @@ class Checked:
 
 def look(problem: Problem, most: int | None = None, step: Callable[[float], None] = lambda _: None) -> Checked:
     """Read all of a file as a run would; bad rows are counted up to the end of the first `most` good ones."""
-    from reticent.cli._run_source import CLIP, FileSource, Signs
+    from reticent.cli._run_source import CLIP, FileSource, Signs, places_of
     from reticent.lab.files import TooManyBad
 
     source = problem.source
     assert isinstance(source, FileSource)
     found, bound, shown = Checked(), source.bound, 0.0
+    crowd, beside, width = _Crowd(source.clock), source.marked(), len(source.bound.columns)
     with source.opened() as table:
         signs, table.enough = Signs(table.name, bound), _ENOUGH
         try:
-            for part in table.parts(bound.columns, skip=True):
-                signs.see(part.values)
+            for part in table.parts((*bound.columns, *beside), skip=True):
+                values = part.values[:, :width]
+                signs.see(values)
+                crowd.see(marks_of(beside, part.values[:, width:], source.clock), places_of(table, part))
                 if most is None or found.rows < most:
                     left = len(part) if most is None else min(len(part), most - found.rows)
                     found.bad = int(part.bad[left])
                 found.rows += len(part)
                 table.enough = max(_ENOUGH, found.rows)
-                _count(found, bound, part.values)
+                _count(found, bound, values)
                 if not problem.certain and len(part):
-                    steep, constants = problem.steep(bound.block(part.values))
+                    steep, constants = problem.steep(bound.block(values))
                     if steep.any() and not found.steep and problem.policy != CLIP:
                         first = int(np.argmax(steep))
                         place = f"{table.name}, {table.place} {part.line(first)}"
@@ -77,7 +89,33 @@ def look(problem: Problem, most: int | None = None, step: Callable[[float], None
             found.bad, found.whole = table.skipped, False
         found.told = table.told + found.told
         found.empty = table.empty
+    crowd.tell(found, beside)
     return found
+
+
+class _Crowd:
+    """Counts whose rows are, and how many each block of the clock has; refuses rows out of order."""
+
+    def __init__(self, clock: Clock | None) -> None:
+        self._watch = None if clock is None else Watch(clock)
+        self._nobody, self._open, self._fullest = 0, 0, 0
+
+    def see(self, marks: Marks, where: Callable[[int], str]) -> None:
+        self._nobody += marks.nobody
+        if self._watch is None or marks.blocks is None or not marks.blocks.size:
+            return
+        before = self._watch.last
+        self._watch.see(marks.blocks, where)
+        _, counts = np.unique(marks.blocks, return_counts=True)
+        if before == marks.blocks[0]:
+            counts[0] += self._open
+        self._open, self._fullest = int(counts[-1]), max(self._fullest, int(counts.max()))
+
+    def tell(self, found: Checked, beside: Sequence[Column]) -> None:
+        found.nobody, found.fullest = self._nobody, self._fullest
+        found.persons = sum(len(column.known) for column in beside if isinstance(column, Keys))
+        if self._watch is not None and self._watch.first is not None and self._watch.last is not None:
+            found.blocks = self._watch.first, self._watch.last
 
 
 def _count(found: Checked, bound: Rounds, values: Array) -> None:
@@ -157,6 +195,32 @@ def check_horizon(problem: Problem, found: Checked | None, horizon: int | None, 
         )
 
 
+def check_clock(problem: Problem, found: Checked | None, usual: int | None, unharmed: str) -> None:
+    """Refuse a file of which a block has more rows than one may, and say what of the clock is taken as public."""
+    from reticent.systems.gate._base import blocks_of
+
+    source: Any = problem.source
+    if usual is None:
+        return
+    clock, most = source.clock, int(blocks_of(usual, 1)["most_rows"])
+    if found is not None and found.fullest > most:
+        raise ValueError(
+            f"a block of the clock has {found.fullest:,} rows, and at most {most:,} may come between two strokes; "
+            f"{unharmed}; give a shorter --every, or --usual-rows {-(-found.fullest // 16)} if that many are known to "
+            "come without looking at the data"
+        )
+    ends = [] if clock.start is not None else ["the first"]
+    ends += [] if clock.until is not None else ["the last"]
+    if ends:
+        spans = ""
+        if found is not None and found.blocks is not None:
+            spans = f", from {clock.text(found.blocks[0])} to {clock.text(found.blocks[1] + 1)}"
+        problem.notes.append(
+            f"the clock runs{spans}: in which block {' and '.join(ends)} row came is taken as public (--from and "
+            "--until give other ends)"
+        )
+
+
 def check_steep(problem: Problem, found: Checked, unharmed: str) -> None:
     """Refuse rows that are steeper, or longer, than was said, where one of them would end the run."""
     from reticent.cli._run_source import STOP
@@ -193,7 +257,9 @@ def remarks(problem: Problem, found: Checked) -> list[str]:
 # `--check` alone: what was found, and what would be promised.
 
 
-def report(problem: Problem, found: Checked | None, horizon: int | None, claim: tuple[Any, Any]) -> dict[str, Any]:
+def report(
+    problem: Problem, found: Checked | None, horizon: int | None, claim: tuple[Any, Any], to: str
+) -> dict[str, Any]:
     """Return what a check has found; what is under `not_private` is computed from the data."""
     measured: dict[str, Any] = {}
     if found is not None:
@@ -205,6 +271,10 @@ def report(problem: Problem, found: Checked | None, horizon: int | None, claim: 
             "cut_off": {name: count for name, count in found.beyond.items() if count},
         }
         source: Any = problem.source
+        if found.persons or found.nobody:
+            measured |= {"persons": found.persons, "rows_of_nobody": found.nobody}
+        if found.blocks is not None:
+            measured |= {"blocks": found.blocks[1] - found.blocks[0] + 1, "rows_of_the_fullest_block": found.fullest}
         if source.bound.columns[-1].kind in ("label", "class"):
             names = source.bound.columns[-1].labels or ("-1", "1")
             measured["labels"] = {names[0]: found.rows - found.ones, names[1]: found.ones}
@@ -217,6 +287,7 @@ def report(problem: Problem, found: Checked | None, horizon: int | None, claim: 
         "scaling": problem.scaling,
         "epsilon": claim[0],
         "delta": claim[1],
+        "protected": to if claim[0] is not None else None,
         "notes": problem.notes,
         "not_private": measured,
     }
@@ -230,6 +301,10 @@ def in_words(said: dict[str, Any]) -> str:
     rows = [("checked", said["source"])]
     if found:
         rows.append(("rows", f"{found['rows']:,} can be read, {found['bad_rows']:,} cannot"))
+    if "persons" in found:
+        rows.append(("persons", f"{found['persons']:,}, and {found['rows_of_nobody']:,} rows of nobody"))
+    if "blocks" in found:
+        rows.append(("clock", f"{found['blocks']:,} blocks, {found['rows_of_the_fullest_block']:,} rows at most"))
     if "labels" in found:
         rows.append(("labels", ", ".join(f"{name}: {count:,}" for name, count in found["labels"].items())))
     if found.get("cut_off"):
@@ -238,6 +313,6 @@ def in_words(said: dict[str, Any]) -> str:
     rows.append(("decisions in", f"{said['domain']}: {', '.join(said['decision'])}"))
     rows.append(("horizon", "unknown" if said["horizon"] is None else f"{said['horizon']:,} rounds"))
     if said["epsilon"] is not None:
-        rows.append(("would promise", f"epsilon {said['epsilon']:g} at delta {said['delta']:g}"))
+        rows.append(("would promise", f"epsilon {said['epsilon']:g} at delta {said['delta']:g} to {said['protected']}"))
     rows.append(("spent", "nothing; counts of rows, labels and values are computed from the data, and not private"))
     return labelled(rows)

@@ -8,14 +8,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reticent.cli._run_go import Past, go
+from reticent.cli._run_go import Past, Strokes, go
 from reticent.cli._run_report import Decisions, as_json, ended, in_words, scorer_of, summary
+from reticent.cli._run_source import FileSource
 from reticent.lab._kept import about
 
 if TYPE_CHECKING:
     from reticent.cli._interrupts import Interrupts
     from reticent.cli._run_go import Outcome
     from reticent.cli._run_source import Problem
+    from reticent.cli._units import Clock
     from reticent.lab import Best, Recorder
     from reticent.learners import Learner
     from reticent.planning import BasePlan
@@ -46,6 +48,12 @@ class Command:
         self.interrupts = interrupts
         self.journal, self.resume = journal, resume
 
+    @property
+    def clock(self) -> Clock | None:
+        """The clock that ends blocks; None where they are counted in rounds."""
+        source = self.problem.source
+        return source.clock if isinstance(source, FileSource) else None
+
     def go(self, out: Path | None, files: ExitStack) -> tuple[Learner, Recorder, Outcome]:
         """Run; decisions are written on the way. What stays open until everything is told is left to `files`."""
         from reticent.cli._show import progress
@@ -53,15 +61,20 @@ class Command:
 
         problem = self.problem
         (learner, past), recorder = self._learner(files), Recorder(problem.loss)
+        clock = self.clock
         outcome: Outcome | None = None
         try:
             with _opened(out) as file, progress(1.0, "running", quiet=self.quiet) as step:
-                decisions = Decisions(file, _name(out), problem.decision, as_json(out, self.json))
-                decisions.first(learner.decision if past is None else past.first)
+                kept = as_json(out, self.json)
+                decisions = Decisions(file, _name(out), problem.decision, kept, "round" if clock is None else "time")
+                strokes = None if clock is None else Strokes(learner, clock, decisions.since)
+                if strokes is None:
+                    decisions.first(learner.decision if past is None else past.first)
 
                 def taken(trace: Any) -> None:
                     recorder.add(trace)  # first: what was taken in counts, whether or not it can be written
-                    decisions.add(trace)
+                    if strokes is None:  # on a clock decisions change between two rounds, whose numbers are not public
+                        decisions.add(trace)
 
                 outcome = go(
                     learner,
@@ -72,6 +85,7 @@ class Command:
                     taken=taken,
                     step=step,
                     past=past,
+                    strokes=strokes,
                 )
         except OSError as error:
             # What could not be written is met again when the file is closed; the rounds before it are not lost.
@@ -89,17 +103,20 @@ class Command:
         from reticent.learners import make
 
         loss = self.problem.loss
+        how = {"on_steep": self.on_steep}
+        if self.plan.max_rows is not None:
+            how["on_bad"] = "empty"  # a row of nobody is a round of which nothing is learned
         if self.journal is None:
-            return make(self.plan, loss, self.seed, on_steep=self.on_steep), None
+            return make(self.plan, loss, self.seed, **how), None
         from reticent.journal import Journal, Reader
 
         # The reader is for the rounds before: the journal itself goes on from where it is.
         reader = files.enter_context(Reader(self.journal)) if self.resume else None
         journal = files.enter_context(Journal(self.journal))
-        learner = journal.open_or_start(self.plan, loss, self.seed, on_steep=self.on_steep)
+        learner = journal.open_or_start(self.plan, loss, self.seed, **how)
         if reader is None:
             return learner, None
-        return learner, files.enter_context(contextlib.closing(Past(reader, self.problem, self.on_steep)))
+        return learner, files.enter_context(contextlib.closing(Past(reader, self.problem, self.on_steep, learner)))
 
     def hindsight(self, recorder: Recorder, outcome: Outcome) -> Best | None:
         """Return the best fixed decision for the rounds that were taken in; none if Ctrl-C ends the search for it."""

@@ -58,17 +58,21 @@ def plain_name(text: str) -> str:
 class Decisions:
     """Writes each decision with the first round in which it is in play; rounds are counted from 1."""
 
-    def __init__(self, file: IO[str], name: str, names: Sequence[str], as_json: bool) -> None:
-        """Begin a file, whose name is for messages; CSV starts with a line of names."""
-        self._file, self._name, self._json = file, name, as_json
+    def __init__(self, file: IO[str], name: str, names: Sequence[str], as_json: bool, since: str = "round") -> None:
+        """Begin a file, whose name is for messages; CSV starts with a line of names, `since` the first of them."""
+        self._file, self._name, self._json, self._since = file, name, as_json, since
         self._csv = csv.writer(file, lineterminator="\n")
         self._last: Any = None
         if not as_json:
-            self._csv.writerow(["round", *map(harmless, names)])
+            self._csv.writerow([since, *map(harmless, names)])
 
     def first(self, point: Array) -> None:
         """Write the decision that is in play before any data."""
         self._write([1], point[None])
+
+    def since(self, when: str, point: Array) -> None:
+        """Write a decision that is in play from a stroke of the clock on."""
+        self._write([when], point[None])
 
     def add(self, trace: Trace) -> None:
         """Write the changes of a block, one right after its last round included, and pass them on at once."""
@@ -82,11 +86,11 @@ class Decisions:
         if len(starts):
             self._write(starts.tolist(), points)
 
-    def _write(self, rounds: list[int], points: Array) -> None:
+    def _write(self, rounds: Sequence[int | str], points: Array) -> None:
         rows = points.tolist()
         with about(self._name):
             if self._json:
-                lines = (json.dumps({"round": t, "decision": row}) for t, row in zip(rounds, rows, strict=True))
+                lines = (json.dumps({self._since: t, "decision": row}) for t, row in zip(rounds, rows, strict=True))
                 self._file.write("".join(line + "\n" for line in lines))
             else:
                 self._csv.writerows([t, *row] for t, row in zip(rounds, rows, strict=True))
@@ -108,6 +112,10 @@ def scorer_of(learner: Learner, problem: Problem, decision: Sequence[float], rou
         return None
     plan = learner.plan
     promise = {"system": plan.system, "rounds": rounds, "epsilon": plan.epsilon, "delta": plan.delta}
+    if plan.clock:
+        del promise["rounds"]  # how many rows came is not public there
+    if plan.max_rows is not None:
+        promise["unit"] = plan.unit
     return Scorer.of(problem.source.bound, problem.loss, decision, promise)
 
 
@@ -122,13 +130,18 @@ def summary(
     notes: list[str],
 ) -> dict[str, Any]:
     """Return the numbers of a run by name; those under `not_private` are computed from the data."""
+    from reticent.cli._run_source import FileSource
     from reticent.privacy._meaning import guessed
 
-    plan, rounds = learner.plan, recorder.rounds
+    plan, rounds, source = learner.plan, recorder.rounds, problem.source
     measured: dict[str, Any] = {"mean_loss": recorder.total / rounds if rounds else None}
     measured |= {"bad_rows_skipped": outcome.bad, "steep_rounds": outcome.steep}
     rate = outcome.timed / outcome.seconds if outcome.timed and outcome.seconds > 0 else None
     measured |= {"seconds": outcome.seconds, "seconds_to_get_ready": outcome.ready, "rounds_per_second": rate}
+    if plan.max_rows is not None:
+        measured |= {"rows_left_out": learner.left_out - outcome.nobody, "rows_of_nobody": outcome.nobody}
+    if plan.clock:
+        measured["rows"] = rounds
     if best is not None:
         regret = recorder.total - best.value
         measured |= {"regret_at_least": regret, "regret_at_most": regret + best.gap, "best_fixed_decision": best.point}
@@ -138,13 +151,15 @@ def summary(
         "system": system,
         "horizon": plan.horizon,
         "lipschitz": plan.lipschitz,
-        "rounds": rounds,
-        "switches": recorder.switches,
+        "rounds": None if plan.clock else rounds,
+        "blocks": outcome.blocks if plan.clock else None,
+        "switches": learner.switches if plan.clock else recorder.switches,
         "expected_switches": plan.expected_switches,
         "max_switches": plan.max_switches,
         "epsilon": plan.epsilon,
         "delta": plan.delta,
         "epsilon_spent": (learner.spent() if learner.rounds else 0.0) if plan.private else None,
+        "protected": source.protected if plan.private and isinstance(source, FileSource) else None,
         "attacker": guessed(plan) if plan.private else None,
         "regret_bound": plan.regret_bound,
         "vacuous": bool(plan.vacuous),
@@ -168,11 +183,14 @@ def in_words(found: dict[str, Any], clipped: bool) -> str:
     """Return a summary as lines of text."""
     from reticent.systems._words import labelled
 
-    measured, rounds = found["not_private"], found["rounds"]
+    measured = found["not_private"]
+    rounds = measured.get("rows", found["rounds"])
     rows = [("system", found["system"]), ("rounds", _rounds(found)), ("switches", _switches(found))]
     if found["epsilon"] is not None:
         spent = "" if found["epsilon_spent"] is None else f"{found['epsilon_spent']:.4g} of "
         rows.append(("privacy", f"epsilon {spent}{found['epsilon']:g} spent at delta {found['delta']:g}"))
+        if found["protected"]:
+            rows.append(("protected", found["protected"]))
         rows.append(("attacker", found["attacker"]))
     else:
         rows.append(("privacy", "none promised"))
@@ -181,6 +199,9 @@ def in_words(found: dict[str, Any], clipped: bool) -> str:
         rows.append(("as a score", found["score"]))
         if found["score_limits"]:
             rows.append(("", found["score_limits"]))
+    if "rows_left_out" in measured:
+        more, nobody = measured["rows_left_out"], measured["rows_of_nobody"]
+        rows.append(("rows left out", f"{more:,} of persons with more, {nobody:,} of nobody ({NOT_PRIVATE})"))
     if measured["bad_rows_skipped"]:
         rows.append(("bad rows skipped", f"{measured['bad_rows_skipped']:,} ({NOT_PRIVATE})"))
     if measured["steep_rounds"]:
@@ -228,6 +249,8 @@ def _certified(found: dict[str, Any]) -> str:
 
 
 def _rounds(found: dict[str, Any]) -> str:
+    if found["blocks"] is not None:
+        return f"{found['blocks']:,} blocks of the clock; {found['not_private']['rows']:,} rows ({NOT_PRIVATE})"
     if found["horizon"] is None:
         return f"{found['rounds']:,}, without an end"
     return f"{found['rounds']:,} of a horizon of {found['horizon']:,}"

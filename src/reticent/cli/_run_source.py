@@ -6,17 +6,19 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from reticent.cli._units import Marks, Units, Watch, marks_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reticent.cli._columns import Columns
     from reticent.domains import Domain
-    from reticent.lab.files import Part, Rounds, Table
+    from reticent.lab.files import Column, Part, Rounds, Table
     from reticent.lab.streams import Stream
     from reticent.losses import Loss
 
@@ -58,7 +60,8 @@ class Piece:
     """Some rounds, as `observe_many` takes them, and where each stands in its source.
 
     Before round i there are `bad[i]` bad rows that were left out and `steep[i]` rounds that were too steep, from the
-    first row of the source on; the last entry of both is for the round that comes next.
+    first row of the source on; the last entry of both is for the round that comes next. `marks` say whose rounds are,
+    and when they came, where that was asked for.
 
     >>> piece = Piece((np.arange(4.0),), lambda i: f"line {i + 2}", np.zeros(5, dtype=int), np.array([0, 0, 1, 1, 2]))
     >>> less = piece.only(np.array([0, 2]))
@@ -70,6 +73,7 @@ class Piece:
     where: Callable[[int], str]
     bad: NDArray[np.int64]
     steep: NDArray[np.int64]
+    marks: Marks = field(default_factory=Marks)
 
     def __len__(self) -> int:
         """Return the number of rounds."""
@@ -80,7 +84,7 @@ class Piece:
         if count == len(self):
             return self
         block = tuple(part[:count] for part in self.block)
-        return Piece(block, self.where, self.bad[: count + 1], self.steep[: count + 1])
+        return Piece(block, self.where, self.bad[: count + 1], self.steep[: count + 1], self.marks[:count])
 
     def between(self, begin: int, stop: int) -> Piece:
         """Return the rounds from one place to another."""
@@ -88,12 +92,16 @@ class Piece:
             return self.first(stop)
         block = tuple(part[begin:stop] for part in self.block)
         bad, steep = self.bad[begin : stop + 1], self.steep[begin : stop + 1]
-        return Piece(block, lambda i: self.where(begin + i), bad, steep)
+        return Piece(block, lambda i: self.where(begin + i), bad, steep, self.marks[begin:stop])
 
     def only(self, places: NDArray[np.int64]) -> Piece:
         """Return the rounds at these places, which are in order."""
         block, ends = tuple(part[places] for part in self.block), np.append(places, len(self))
-        return Piece(block, lambda i: self.where(int(places[i])), self.bad[ends], self.steep[ends])
+        return Piece(block, lambda i: self.where(int(places[i])), self.bad[ends], self.steep[ends], self.marks[places])
+
+    def given(self) -> dict[str, Any]:
+        """Return what `observe_many` is told beside the rounds: whose they are, where persons are protected."""
+        return {} if self.marks.persons is None else {"persons": self.marks.persons}
 
 
 # Which rows of a source are rounds: those that are too steep are counted, left out, or end it.
@@ -160,9 +168,11 @@ class Source(ABC):
 class FileSource(Source):
     """A CSV or Parquet file, or standard input."""
 
-    def __init__(self, path: str, columns: Columns, skip: bool) -> None:
+    def __init__(self, path: str, columns: Columns, skip: bool, units: Units | None = None) -> None:
         """Open the file and read the names of its columns."""
         self._path, self._columns, self._skip = path, columns, skip
+        self._units = units or Units()
+        self.clock = self._units.clock()
         self._table: Table = self.opened()
         self._done = 0.0
         self.name, self.rounds = self._table.name, None
@@ -177,7 +187,17 @@ class FileSource(Source):
     def bind(self, loss: Loss) -> Rounds:
         """Choose the columns for a loss."""
         self.bound = self._columns.layout().bind(self._table, loss)
+        self.marked()
         return self.bound
+
+    @property
+    def protected(self) -> str | None:
+        """Who is protected, in words, where that is not one row among others."""
+        return self._units.in_words() if self._units.named else None
+
+    def marked(self) -> tuple[Column, ...]:
+        """Return the columns that say whose rows are and when they came, with nothing read yet."""
+        return self._units.columns(self._table, self.bound)
 
     @property
     def live(self) -> bool:
@@ -197,11 +217,15 @@ class FileSource(Source):
 
     def _made(self, table: Table, most: int) -> Generator[tuple[Piece, float], None, None]:
         """Make pieces, each with the share of the file up to there."""
-        signs = Signs(table.name, self.bound)
-        for part in table.parts(self.bound.columns, skip=self._skip, most=most):
-            signs.see(part.values)
-            block = self.bound.block(part.values)
-            yield Piece(block, _places(table, part), part.bad, np.zeros_like(part.bad)), table.done()
+        signs, beside, width = Signs(table.name, self.bound), self.marked(), len(self.bound.columns)
+        watch = None if self.clock is None else Watch(self.clock)
+        for part in table.parts((*self.bound.columns, *beside), skip=self._skip, most=most):
+            values, where = part.values[:, :width], places_of(table, part)
+            signs.see(values)
+            marks = marks_of(beside, part.values[:, width:], self.clock)
+            if watch is not None and marks.blocks is not None:
+                watch.see(marks.blocks, where)
+            yield Piece(self.bound.block(values), where, part.bad, np.zeros_like(part.bad), marks), table.done()
 
     def again(self) -> Generator[Piece, None, None]:
         """Go through the rounds once more; not possible for standard input."""
@@ -482,5 +506,6 @@ def _check_dimension(body: Domain, decision: tuple[str, ...], name: str) -> None
         )
 
 
-def _places(table: Table, part: Part) -> Callable[[int], str]:
+def places_of(table: Table, part: Part) -> Callable[[int], str]:
+    """Return where each row of a part stands, in words."""
     return lambda i: f"{table.name}, {table.place} {part.line(i)}"

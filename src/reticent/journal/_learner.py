@@ -98,6 +98,17 @@ class JournaledLearner:
             self._usable()
             return self._inner.spent(delta)
 
+    @property
+    def left_out(self) -> int:
+        """How many rounds on disk did not count, as their persons had given enough. **Not private.**"""
+        return self._inner.left_out
+
+    def hashes(self, persons: Any) -> Owners:
+        """Return the hashes that the learner keeps in the place of keys, as `Reader.owners` has them; secret."""
+        found = self._inner._owners(persons)
+        assert found is not None  # the learner refuses keys where its plan is not about persons
+        return found
+
     def observe(self, *row: Any, person: Any = NOT_GIVEN) -> None:
         """Take one round, as a learner does, and whose it is if the plan is about persons.
 

@@ -106,6 +106,15 @@ class Reader:
             )
             point, first = points[-1], record.rounds
 
+    def owners(self) -> Generator[Array, None, None]:
+        """Yield whose the rounds were, as keyed hashes, record by record; nothing where the plan is not about persons.
+
+        They are as secret as the data.
+        """
+        for _, rounds in rounds_of(self._store):
+            if rounds.owners is not None:
+                yield rounds.owners[: rounds.taken]
+
     def spent(self, delta: float | None = None) -> float | None:
         """Return the epsilon that the rounds on disk may have cost one of them; None if the plan claims none."""
         plan = self.facts["plan"]

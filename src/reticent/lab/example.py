@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 _CITIES = ("Paris",) * 5 + ("Lyon",) * 3 + ("Nice",) * 2
 
@@ -45,8 +45,30 @@ def times(rows: int) -> Iterator[str]:
         yield f"{0.08 + waited + (2.5 * chance() if chance() < 0.02 else 0.0):.3f}"
 
 
+def visits(rows: int) -> Iterator[str]:
+    """Yield the lines of a CSV file in the order of time: when somebody came, who, how old, and whether they came back.
+
+    A fifth of the people come most of the time; one in fifty visits is nobody's.
+
+    >>> list(visits(2))
+    ['at,id,age,back', '', '']
+    """
+    chance = random.Random("reticent: visits").random
+    crowd = max(1, rows // 5)
+    yield "at,id,age,back"
+    when = datetime(2026, 9, 7, 8)
+    for _ in range(rows):
+        when += timedelta(minutes=int(-10 * math.log(1 - chance())))
+        who = int(crowd * chance() * chance())
+        age = 18 + who * 37 % 70
+        back = "yes" if chance() < 1 / (1 + math.exp((50 - age) / 12)) else "no"
+        name = "" if chance() < 1 / 50 else f"p{who:04d}"
+        yield f"{when.isoformat(timespec='minutes')},{name},{age},{back}"
+
+
 KINDS: dict[str, tuple[Callable[[int], Iterator[str]], int, str]] = {
     "people": (people, 4000, "age, income, city, since, and who is sick: for a score"),
+    "visits": (visits, 4000, "when who came, age, and whether they came back: persons with several rows"),
     "times": (times, 5000, "seconds: for a quantile"),
 }
 """What there is: the lines, how many rows unless somebody says, and what for."""

@@ -368,7 +368,8 @@ class Plan(BasePlan):
     def _privacy(self) -> list[tuple[str, str]]:
         rows = claim_rows(self, "" if self.seal is not None else " (claimed by hand, not certified)")
         if self.private:
-            rows.append(("neighbors", f"{self.neighbors}: {_NEIGHBORS[self.neighbors]}"))
+            change = f"{self.neighbors}: {_NEIGHBORS[self.neighbors]}"
+            rows.append(("neighbors", change if self.max_rows is None else self.neighbors))  # the unit says it there
             rows.append(("adversary", f"{self.adversary}: {_ADVERSARIES[self.adversary]}"))
         if not ordinary(self):
             rows.append(("unit", f"{changed(self)}. {sentences(self)}"))
