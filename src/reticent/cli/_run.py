@@ -387,7 +387,14 @@ def _entered(
     from reticent.ledger import Ledger
 
     book = Ledger(ledger, create=False)
-    entry = book.spend(population, plan, note=f"reticent run {source}", since=since)
+    try:
+        entry = book.spend(population, plan, note=f"reticent run {source}", since=since)
+    except ValueError as error:  # which may give advice to somebody who writes Python
+        said, asked, _ = str(error).partition("give factor=")
+        if not asked:
+            raise
+        wanted = "leave --window out" if plan.window is not None else "give --person COLUMN and --max-rows K"
+        raise ValueError(f"{said}{wanted}, or take a population for it") from error
     if not quiet:
         say(
             f"ledger: entry {entry.number} for {population}, {book.standing(population).left:.1%} of its budget is left"

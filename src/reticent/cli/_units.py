@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from reticent.lab.files import Column, Keys, Rounds, Table
+    from reticent.lab.files import Column, Rounds, Table
 
 USUAL = 100
 """Rows that are taken to come between two strokes, where nobody says."""

@@ -73,11 +73,14 @@ class Recorder:
         self._starts: list[int] = []
         self._points: list[list[float]] = []
         self._last: Any = None
+        self._final: Any = None
         self._stride, self._seen = 1, 0
 
     def add(self, trace: Trace) -> None:
         """Take the trace of the next block."""
         first, stop = self.rounds, self.rounds + trace.rounds
+        # Where a clock ends blocks, the decision changes between two traces.
+        self.switches += int(self._final is not None and not np.array_equal(self._final, trace.points[0]))
         inside = _PLACES[np.searchsorted(_PLACES, first, "right") : np.searchsorted(_PLACES, stop, "right")]
         sums = self.total + np.cumsum(trace.losses)
         self._at += inside.tolist()
@@ -91,7 +94,7 @@ class Recorder:
         goes_on = int(self._last is not None and np.array_equal(self._last, trace.points[0]))
         for start, point in zip(trace.starts[goes_on:], trace.points[goes_on:], strict=True):
             self._visit(first + int(start), point)
-        self._last = trace.points[-1]
+        self._last, self._final = trace.points[-1], trace.final
 
     def _visit(self, start: int, point: Any) -> None:
         if self._seen % self._stride == 0:

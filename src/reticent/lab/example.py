@@ -51,7 +51,7 @@ def visits(rows: int) -> Iterator[str]:
     A fifth of the people come most of the time; one in fifty visits is nobody's.
 
     >>> list(visits(2))
-    ['at,id,age,back', '', '']
+    ['at,id,age,back', '2026-09-07T08:12,p0000,18,no', '2026-09-07T08:13,p0000,18,no']
     """
     chance = random.Random("reticent: visits").random
     crowd = max(1, rows // 5)
