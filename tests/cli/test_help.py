@@ -35,7 +35,7 @@ def shortened(name, words):
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("people.csv", "times.csv"):
+    for name in ("people.csv", "visits.csv", "times.csv"):
         assert main(["example", name, "--rows", "60"]) == 0
     columns = ["--features", "age,income", "--bounds", "age=0:120,income=0:2e5", "--intercept", "--target", "sick"]
     columns += ["--labels", "no,yes", "--loss", "logistic", "--epsilon", "1"]
