@@ -14,6 +14,7 @@ from reticent.journal._replay import START, read_facts, replayed, rounds_of
 from reticent.journal._store import Store
 from reticent.losses import Loss
 from reticent.saving._key import Key, key_bytes
+from reticent.systems._persons import Owners
 from reticent.systems._plan import SystemPlan
 
 
@@ -106,7 +107,7 @@ class Reader:
             )
             point, first = points[-1], record.rounds
 
-    def owners(self) -> Generator[Array, None, None]:
+    def owners(self) -> Generator[Owners, None, None]:
         """Yield whose the rounds were, as keyed hashes, record by record; nothing where the plan is not about persons.
 
         They are as secret as the data.
