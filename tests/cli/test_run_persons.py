@@ -13,6 +13,7 @@ import reticent as rt
 from reticent.cli import _goal, _run, main
 from reticent.cli._units import Clock, Units, Watch, span_of
 from reticent.journal import Reader
+from reticent.lab import Study
 from reticent.ledger import Ledger
 
 ROWS = 600
@@ -107,7 +108,9 @@ def test_blocks_end_when_the_clock_strikes_also_where_nobody_came(place, capsys)
     words = ["data.csv", *ASKED, *PERSONS, *CLOCK, "--window", "1d", "--block", "11"]
     found = list(csv.reader(said(capsys, *words).out.splitlines()))
     assert found == [["time", "y"], *decisions]
-    told = summary(capsys, *words)
+    told = summary(capsys, *words, "--save", "run.json")
+    kept = Study.load(place / "run.json").runs[0].switches
+    assert 0 < kept <= len(set(hours)) - 1  # those that a round has seen
     assert told["blocks"] == hours[-1] + 1
     assert told["switches"] == twin.switches
     assert told["rounds"] is None
@@ -148,6 +151,10 @@ def test_the_clock_runs_from_where_to_where_it_is_said(place, capsys):
         ([*CLOCK, "--from", "2026-01-01T05:00"], "line 2: its time is in the block of 2026-01-01T00:00Z, before the"),
         ([*CLOCK, "--until", "2026-01-01T01:00"], "and the clock ends at 2026-01-01T01:00Z (--until)"),
         (["--person", "y", "--max-rows", "2"], "--person must be a column of its own, got 'y', which is the target"),
+        (
+            ["--features", "id", "--categories", "id=p1|other", *PERSONS],
+            "got 'id', which is a feature: decisions must not tell who somebody is",
+        ),
         (["--person", "it", "--max-rows", "2"], "data.csv has no column 'it'"),
         ([*PERSONS, "--time", "id", "--every", "1h"], "got 'id', which is the column of --person"),
         (["--time", "id", "--every", "1h"], "where a time is expected, such as 2026-11-17T08:30"),
