@@ -73,7 +73,7 @@ def test_a_run_for_persons_is_that_of_the_library(place, capsys):
     found = summary(capsys, "data.csv", *ASKED, *PERSONS)
     assert found["decision"] == twin.decision.tolist()
     assert found["protected"] == "a person, with all that they ever do; at most 2 rows of each count"
-    assert "all that one person does" in found["attacker"]
+    assert "versions of one person" in found["attacker"]
     nobody = sum(not who for _, who, _ in rows)
     secret = found["not_private"]
     assert secret["rows_of_nobody"] == nobody == 12
@@ -262,7 +262,7 @@ def test_plans_for_persons(capsys):
     for system in ("filtered", "noisy", "dp-ftrl", "pcomw"):
         found = json.loads(planned("--system", system, "--max-rows", "3", "--window", "50").out)
         assert "any 50 rounds in a row" in " ".join(found["words"]["text"].split()), system
-        assert "all that one person does" in " ".join(found["words"]["text"].split())
+        assert "versions of one person" in " ".join(found["words"]["text"].split())
     assert "name a system" in planned("--system", "best", "--max-rows", "3", code=2).err
     assert "leave --max-rows out" in planned("--all", "--max-rows", "3", code=2).err
     assert "give --max-rows K" in planned("--window", "50", code=2).err

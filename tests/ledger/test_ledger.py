@@ -164,9 +164,9 @@ def test_a_plan_for_persons_needs_no_factor_for_persons(ledger):
 
 def test_a_budget_that_is_renewed_is_not_one_for_ever(ledger):
     ledger.add("persons", 3.0, 1e-6, unit="person")
-    with pytest.raises(ValueError, match=r"protects one person in any 500 rounds in a row, the population one person"):
+    with pytest.raises(ValueError, match=r"protects one person-window, the population one person"):
         ledger.spend("persons", bounded(0.2, window=500))
-    with pytest.raises(ValueError, match=r"protects one person in any 24 blocks in a row, the population one row"):
+    with pytest.raises(ValueError, match=r"protects one person-window, the population one row"):
         ledger.spend("people", bounded(0.2, window=24, clock=10))
     assert ledger.spend("persons", bounded(0.2, window=500), factor=4).factor == 4
 

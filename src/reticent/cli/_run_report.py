@@ -160,7 +160,7 @@ def summary(
         "delta": plan.delta,
         "epsilon_spent": (learner.spent() if learner.rounds else 0.0) if plan.private else None,
         "protected": source.protected if plan.private and isinstance(source, FileSource) else None,
-        "attacker": guessed(plan) if plan.private else None,
+        "attacker": guessed(plan, "row" if plan.max_rows is None else "person") if plan.private else None,
         "regret_bound": plan.regret_bound,
         "vacuous": bool(plan.vacuous),
         "decision": outcome.decision.tolist(),
