@@ -180,6 +180,11 @@ def test_what_protects_a_person_protects_a_row_of_theirs(ledger):
     assert ledger.spend("zeroed", bounded(0.1, neighbors="zero-out"), factor=1).factor == 2
     assert ledger.spend("people", bounded(0.1, neighbors="zero-out")).factor == 4
     assert ledger.spend("zeroed", bounded(0.1), factor=1).factor == 1
+    # Bounds for groups say nothing of a row that goes to somebody else: whoever enters one says that none does.
+    grouped = rt.planning.for_persons(rt.planning.plan_ftrl, max_rows=3)(rt.Ball(2), 1000, 1.0, 0.1, 1e-7)
+    with pytest.raises(ValueError, match="protects one person, the population one row; give factor="):
+        ledger.spend("people", grouped)
+    assert ledger.spend("people", grouped, factor=1).factor == 1
 
 
 # Events of others.

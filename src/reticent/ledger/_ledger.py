@@ -176,8 +176,8 @@ class Ledger:
         dp_accounting with the `neighbors` that it is meant for. One entry is one run: another run, on whatever rounds,
         needs another. `unit` is what the entry protects: `plan.unit` for plans ("row", or "person" with `max_rows`),
         else that of the population. Where it differs from the population's, `factor` says how many of them one unit of
-        the population has at most, and the cost is that of so many at once; what protects a person protects a row,
-        which is counted as two persons unless `factor=1` says that a row is always the same person's. Kinds of
+        the population has at most, and the cost is that of so many at once. What a learner of the gate promises to a
+        person covers a row, as two persons unless `factor=1` says that a row is always the same person's. Kinds of
         neighbours are converted where that is right (`entry.factor` holds both), and refused else.
 
         In a population with a window, `since` says that no data from before it enters this entry ("now", a date, or
@@ -190,7 +190,7 @@ class Ledger:
         with self._store.writing() as writer:
             people = _population(writer, population)
             begin = _since(people, since, now := _now(writer))
-            whole, times, of, each = _converted(people, terms, of, each, factor)
+            whole, times, of, each = _converted(people, terms, of, each, factor, _moving(what))
             whole = whole.nearly(failure)
             price, running = people.price(whole), _running(writer, people)
             if running is not None or not people.alone(whole):
@@ -231,7 +231,7 @@ class Ledger:
         with self._store.reading() as reader:
             people = _population(reader, population)
             begin = _since(people, since, _now(reader))
-            whole = _converted(people, terms, of, each, factor)[0].nearly(failure)
+            whole = _converted(people, terms, of, each, factor, _moving(what))[0].nearly(failure)
             first = _running(reader, people) is None and people.alone(whole)
             return first or _before(reader, people, begin).allows(people.price(whole))
 
@@ -421,8 +421,13 @@ def _plan_terms(plan: Any) -> tuple[Terms, float]:
         return Terms.of_cost(Cost(epsilon=plan.epsilon, delta=plan.delta)), 0.0
 
 
+def _moving(what: Any) -> bool:
+    """Say whether a promise to persons covers rows that go from one to another; others take keys as they are."""
+    return bool(getattr(getattr(what, "plan", what), "for_persons", False))
+
+
 def _converted(
-    people: Population, terms: Terms, neighbors: str | None, unit: str | None, factor: int | None
+    people: Population, terms: Terms, neighbors: str | None, unit: str | None, factor: int | None, moving: bool
 ) -> tuple[Terms, int, str, str]:
     """Return what one unit of the population costs, the factor, and the neighbours and the unit of the entry."""
     of, each = neighbors or people.neighbors, unit or people.unit
@@ -433,7 +438,7 @@ def _converted(
             "factor leads from one to the other: enter it for another population, or state a Cost that was proved"
         )
     finer = (each, people.unit) == (PERSON, ROW)
-    if factor is None and each != people.unit and not finer:
+    if factor is None and each != people.unit and not (finer and moving):
         raise ValueError(
             f"the entry protects one {each}, the population one {people.unit}; give factor=, the largest number of "
             f"units 'one {each}' that one {people.unit} has in it"
