@@ -28,7 +28,9 @@ def inside(folder, **options):
     settings = Settings(str(folder / "service.db"), **{"seeds": True, **options})
     app = create_app(settings)
     http = impatient(settings.body_seconds)
-    config = uvicorn.Config(app, port=0, http=http, access_log=False, log_config=None, log_level="warning", timeout_graceful_shutdown=5)
+    config = uvicorn.Config(
+        app, port=0, http=http, access_log=False, log_config=None, log_level="warning", timeout_graceful_shutdown=5
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
