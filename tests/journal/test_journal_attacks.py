@@ -123,7 +123,13 @@ def test_calls_of_a_signal_handler_inside_another_are_refused(this, path):
 
         before = signal.signal(signal.SIGUSR1, handler)
         push = learner._room.push
-        learner._room.push = lambda *given: (push(*given), signal.raise_signal(signal.SIGUSR1))
+
+        def interrupted(*given):
+            found = push(*given)
+            signal.raise_signal(signal.SIGUSR1)
+            return found
+
+        learner._room.push = interrupted
         try:
             for i in range(6):
                 learner.observe(*this.row(i))
