@@ -61,6 +61,7 @@ def test_shipped_plans_stay_below_their_certificates(name):
         assert found.ratio > 0.1
 
 
+@pytest.mark.slow
 def test_the_wide_interval_is_known_in_closed_form_and_the_audit_comes_near_it():
     truth = account(WIDE).epsilon(DELTA)
     assert hockey_stick(1.0, truth) == pytest.approx(DELTA, rel=1e-6)

@@ -71,6 +71,7 @@ def test_other_decisions_stay_below_their_certificate_and_too_little_noise_is_ca
     assert broken.violated
 
 
+@pytest.mark.slow
 def test_counts_of_experts_stay_below_their_certificate():
     plan = PrivateDartboardPlan(rt.Experts(2), ROUNDS, 1.0, beta=1.5, p=0.4, budget=4)
     stream = np.zeros((ROUNDS, 2))

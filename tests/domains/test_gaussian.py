@@ -116,7 +116,9 @@ SHAPES = {"flat": (1e-3, 0.0), "inside": (60.0, 0.1), "edge": (8.0, 1.5), "outsi
 
 
 @pytest.mark.parametrize("body", BODIES)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape", ["inside", "edge", "outside", *(pytest.param(one, marks=pytest.mark.slow) for one in ("flat", "far"))]
+)
 def test_gaussians_on_every_body(body, shape):
     domain = BODIES[body]
     strength, distance = SHAPES[shape]

@@ -82,6 +82,7 @@ def killed_while(sharded, stream, fleet, batches, kills, seed):
     return len(dead)
 
 
+@pytest.mark.slow
 def test_the_transcript_is_that_of_one_fleet_though_actors_are_killed_and_moved(tmp_path):
     stream = Stream(PINBALL, KEYS, np.random.default_rng(2))
     fleet = rt.Fleet(PINBALL, seed=3)

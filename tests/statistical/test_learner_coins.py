@@ -82,6 +82,7 @@ def compare(one, two):
 LINE = np.ones((ROUNDS, 1)), np.array([1.0, 0.9, 1.0, -0.2, -1.0, -0.9])
 
 
+@pytest.mark.slow
 def test_ratio_coin_on_a_line():
     plan, runs = plan_for(INTERVAL, 0.25), 2000
     reference = transcripts(plan, rt.Absolute(), LINE, "ratio", runs, 1)

@@ -67,7 +67,7 @@ def test_counts_are_binomial_for_linear_losses(horizon, batch, draws, p, times):
         assert binomial(seen, plan.coins + 1, rate(plan)) < ALPHA  # a coin for the partial batch
 
 
-@pytest.mark.parametrize(("p", "draws"), [(0.0, 1), (0.2, 2)])
+@pytest.mark.parametrize(("p", "draws"), [(0.0, 1), pytest.param(0.2, 2, marks=pytest.mark.slow)])
 def test_constant_work_changes_no_law(p, draws):
     plan = replace(unclipped(SQUARE, 12, 0.3, 2, draws, p), constant_work=True)
     g = (gradients(12, 2),)

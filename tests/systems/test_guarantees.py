@@ -54,7 +54,7 @@ def runs(plan: rt.Plan, loss, data, seeds=SEEDS) -> tuple[np.ndarray, np.ndarray
 
 @pytest.mark.parametrize("kind", ["drift", "blocks", "constant", "pieces"])
 @pytest.mark.parametrize("loss", [rt.Linear(), rt.Absolute(), rt.Logistic()], ids=repr)
-@pytest.mark.parametrize("dim", [1, 3, 10])
+@pytest.mark.parametrize("dim", [1, 3, pytest.param(10, marks=pytest.mark.slow)])
 def test_lazy_plans_keep_their_word(kind, loss, dim):
     plan = rt.plan_lazy(body(dim), T, 1.0, max_switches=120, draws=1)
     regrets, switches, _ = runs(plan, loss, rounds(loss, kind, dim))

@@ -67,7 +67,7 @@ def test_no_rule_is_right_more_often_and_the_best_is_as_often(prior):
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("chance", [1e-6, 1e-3, 0.05])
+@pytest.mark.parametrize("chance", [1e-3, *(pytest.param(c, marks=pytest.mark.slow) for c in (1e-6, 0.05))])
 def test_beliefs_rise_no_higher_but_for_the_chance(prior, chance):
     close = 0.0
     for p, q in pairs(2, 60):
