@@ -12,6 +12,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
+import hashlib
 import json
 import signal
 import subprocess
@@ -56,7 +57,8 @@ def measured(case, keys, rows, size):
         begin = time.perf_counter()
         points = fleet.decisions(every)
         asked = time.perf_counter() - begin
-        digest = float(points.sum()), int(fleet.versions(every).sum()), int(fleet.rounds(every).sum())
+        parts = (points, fleet.versions(every), fleet.rounds(every))
+        digest = [hashlib.sha256(np.ascontiguousarray(part).tobytes()).hexdigest() for part in parts]
         fleet.close()
     return {"case": case, "made": made, "wall": sum(took), "slowest": max(took), "asked": asked, "digest": digest}
 
