@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -100,6 +102,26 @@ def machine_mu(target: Target, domain: Domain, releases: int) -> float:
             f"{releases:,} decisions; take a larger epsilon, fewer changes, or noisy descent, whose sums are exact"
         )
     return found
+
+
+def least_noise(unit: float, most: float, rounding: Callable[[float], Rounding]) -> float:
+    """Return noise with room in `most` for its own last bits, as good as the least; infinity if none has.
+
+    Noise of deviation s is unit/s-GDP, and `rounding(s)` is what the machine adds, which does not fall with s.
+
+    >>> least_noise(2.0, 1.0, lambda s: Rounding())
+    2.0
+    """
+    machine = rounding(0.0)
+    for _ in range(200):
+        mu = machine.narrowed(most)
+        if mu == 0:
+            return math.inf
+        found = rounding(unit / mu)
+        if found.distance <= machine.distance:
+            return unit / mu
+        machine = found._replace(distance=found.distance * (1 + 1e-6))
+    return math.inf
 
 
 def check_target(

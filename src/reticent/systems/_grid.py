@@ -19,6 +19,9 @@ from reticent.privacy._compose import Bound, Term
 DRAW = 2.0**-21
 NOISE = 2.0**-25
 SOLVED = 2.0**-18
+# Noise of a deviation of so many steps of the grid is as large as that allows for; larger noise has fewer
+# floating-point numbers in a cell, in proportion.
+LARGEST_NOISE = 2.0**22
 # On a polytope, but for a chance of so much, as its boundary cuts cells thin.
 _CUT = 2.0**-44
 # A coin keeps with a chance that is right to a factor of exp(2^-40), and so is that of an expert who is drawn.
@@ -56,6 +59,14 @@ class Rounding(NamedTuple):
         d, thin = domain.chart_dim, cut and not (domain.body.box or domain.body.ball)
         failure = _CUT * d * releases if thin else 0.0
         return cls(near * math.sqrt(d * releases), failure, stretch(rounds), 2 * COIN * coins)
+
+    def rougher(self, factor: float) -> Rounding:
+        """Return the same where releases are so many times farther from exact ones.
+
+        >>> Rounding(distance=0.25).rougher(2.0).distance
+        0.5
+        """
+        return self._replace(distance=self.distance * factor)
 
     def widened(self, mu: float) -> float:
         """Return what mu-GDP releases are in the machine.

@@ -90,8 +90,9 @@ def test_the_planner_finds_the_best_curvature(make):
             other = replace(plan, alpha=factor * plan.alpha, epsilon=None, delta=None)
             other = replace(other, noise=other.mu(20_000) / most * other.noise)
         else:
-            other = replace(plan, added=factor * plan.added)
-        assert other.regret_bound > plan.regret_bound
+            other = replace(plan, added=factor * plan.added, epsilon=None, delta=None)
+        # Without a claim of privacy nothing is on a grid.
+        assert other.regret_bound > plan.regret_bound - plan.grid_regret
 
 
 @planner

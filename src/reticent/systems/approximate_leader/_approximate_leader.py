@@ -18,13 +18,15 @@ from reticent.losses import Custom, GeneralisedLinear, Loss
 from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._events import gaussian_events
 from reticent.systems._bounds import finite, least_at, mean_length
-from reticent.systems._checks import check_body, check_firm, check_target, machine_mu
+from reticent.systems._checks import check_body, check_firm, check_target, least_noise, machine_mu
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, System
+from reticent.systems._grid import LARGEST_NOISE, Rounding
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
 from reticent.systems._steps import NoisyWalk
 
+_DEAR = 1e6  # times the diameter: the price of what cannot be
 _DIGITS = 14  # leading binary digits of a round that are told apart in sums: rounds it upwards by 2^-13 at most
 
 
@@ -102,6 +104,19 @@ class ApproximateLeaderPlan(SystemPlan):
             return ()
         return (f"Regret rests on losses of strong convexity {self.strong_convexity:g}, on trust; privacy does not.",)
 
+    def rounding(self, rounds: int) -> Rounding:
+        """Return what the machine's arithmetic may add: more where noise is large, whose last bits then show.
+
+        After t rounds a step of the grid is `curvature` * t times as long in the sums (docs/theory, Q11).
+        """
+        found = super().rounding(rounds)
+        if rounds == 0:
+            return found
+        t, count, _ = past_rounds(rounds)
+        largest = self.noise * math.sqrt(rounds.bit_length())
+        steps = largest / (LARGEST_NOISE * self.curvature * float(self.grid.min()) * t)
+        return found.rougher(math.sqrt(float((count * np.maximum(1.0, steps) ** 2).sum()) / rounds))
+
     def statements(self, rounds: int) -> tuple[Statement, ...]:
         """Return that the run is `mu(rounds)`-GDP (docs/theory, R3)."""
         return (gaussian(finite(self.system, self.mu(rounds))),)
@@ -134,18 +149,34 @@ def plan_approximate_leader(
     """
     check_body(domain)
     target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
-    T, G, most = target.horizon, target.lipschitz, machine_mu(target, domain, target.horizon)
+    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
+    machine_mu(target, domain, T)  # refuses what rounding makes impossible
     h = 0.0 if strong_convexity is None else positive("strong_convexity", strong_convexity, zero=True)
     R = domain.radius
     shell = ApproximateLeaderPlan(domain, T, G, added=G / R, noise=1.0, strong_convexity=h, neighbors=neighbors)
-    shell = replace(shell, noise=shell.mu(T) / most)
+    unit = shell.mu(T)
+
+    def at(added: float) -> ApproximateLeaderPlan | None:
+        """Return the plan whose noise pays for its own last bits, if there is one."""
+        plan = replace(shell, added=added)
+        noise = least_noise(unit, most, lambda noise: replace(plan, noise=noise).rounding(T))
+        return None if math.isinf(noise) else replace(plan, noise=noise)
+
+    def price(added: float) -> float:
+        plan = at(added)
+        return _DEAR * G * R * T if plan is None else plan.regret_bound
+
     # Below the first the regret without noise is far from the best, above the second the added curvature costs more
     # than it can save.
-    best = least_at(lambda a: replace(shell, added=a).regret_bound, 1e-3 * G / (R * math.sqrt(T)), 10 * G / R)
-    found = replace(shell, added=best)
+    found = [at(least_at(price, 1e-3 * G / (R * math.sqrt(T)), 10 * G / R))]
+    # Noise so large that its last bits show wants more curvature, whatever that costs.
+    found.extend(at(10.0**k * G / R) for k in range(2, 12) if found[0] is None)
     if h > 0:
-        found = min(replace(shell, added=0.0), found, key=lambda plan: plan.regret_bound)
-    return replace(found, epsilon=epsilon, delta=delta)
+        found.insert(0, at(0.0))
+    plans = [plan for plan in found if plan is not None]
+    if not plans:
+        raise ValueError(f"no noise is known to meet epsilon={epsilon!r} at delta={delta!r}; take a larger epsilon")
+    return replace(min(plans, key=lambda plan: plan.regret_bound), epsilon=epsilon, delta=delta)
 
 
 @lru_cache(maxsize=8)

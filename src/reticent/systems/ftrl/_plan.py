@@ -22,7 +22,7 @@ from reticent.privacy._events import gaussian_events
 from reticent.systems._bounds import block_squares, chi_shares, least_at, mean_length, noise_cost
 from reticent.systems._checks import check_body, check_firm, check_target, machine_mu
 from reticent.systems._goal import Goal, NotApplicable, System
-from reticent.systems._grid import Rounding, largest_step
+from reticent.systems._grid import LARGEST_NOISE, Rounding, largest_step
 from reticent.systems._plan import SystemPlan
 from reticent.systems._words import number
 from reticent.systems.ftrl._noise import Buffers, Noise, SquareRoot, Tree, fit_buffers
@@ -133,13 +133,9 @@ class LeaderRegret:
         return (lam * self.radius) ** 2 - self.squares - taken
 
 
-# Noise of deviation lam times so many steps of the grid is as large as rounding allows for (docs/theory, Q11).
-_LARGEST_NOISE = 2.0**22
-
-
 def _firm(domain: Domain, deviation: float) -> float:
     """Return the least lam at which noise of that deviation is not too large beside the steps of the grid."""
-    return deviation / (_LARGEST_NOISE * float(domain.grid.min()))
+    return deviation / (LARGEST_NOISE * float(domain.grid.min()))
 
 
 # Plans of private FTRL, with Toeplitz or tree noise, and their planners (docs/theory, R2).
@@ -207,7 +203,7 @@ class NoisyLeaderPlan(SystemPlan):
     def rounding(self, rounds: int) -> Rounding:
         """Return what the machine's arithmetic may add: more where noise is large, whose last bits then show."""
         found = super().rounding(rounds)
-        return found._replace(distance=found.distance * max(1.0, self.least_lam / self.lam))
+        return found.rougher(max(1.0, self.least_lam / self.lam))
 
     @property
     def least_lam(self) -> float:
@@ -623,7 +619,7 @@ def plan_ftrl(
     def size(b: int, law: Noise, rough: float = 1.0) -> tuple[float, LeaderRegret]:
         n = max(T // b, 1)
         machine = Rounding.of(domain, T, n)
-        mu = machine._replace(distance=machine.distance * rough).narrowed(most)
+        mu = machine.rougher(rough).narrowed(most)
         mu = max(mu, 1e-6 * most)  # what is too rough is very expensive
         sigma = change / mu * law.sensitivity(n, n if topped else 0)
         return sigma, LeaderRegret.of(domain, T, G, batch=b, noise=law, sigma=sigma, topped=topped)
@@ -649,7 +645,7 @@ def plan_ftrl(
     else:
         # The sensitivity of a tree jumps where its levels do: there are better batches just before.
         levels = [T // 2**k + 1 for k in range(T.bit_length())] if noise == "tree" else []
-        b = _best_batch(price, least, T, levels)
+        b = best_batch(price, least, T, levels)
     machine_mu(target, domain, max(T // b, 1))  # refuses what rounding makes impossible
     fit = fit_buffers(T // b) if noise == "toeplitz" else ((), ())
     sigma, regret, firm, lam = settle(b, Buffers(*fit) if noise == "toeplitz" else law)
@@ -750,7 +746,7 @@ def plan_agarwal_singh(
     machine_mu(target, domain, T)  # refuses what rounding makes impossible
 
     def size(rough: float) -> tuple[float, LeaderRegret]:
-        mu = machine._replace(distance=machine.distance * rough).narrowed(most)
+        mu = machine.rougher(rough).narrowed(most)
         sigma = (2 * G if neighbors == "replace" else G) / mu * law.sensitivity(T, T)
         return sigma, LeaderRegret.of(domain, T, G, batch=1, noise=law, sigma=sigma, topped=True)
 
@@ -762,7 +758,7 @@ def plan_agarwal_singh(
     return TreeLeaderPlan(domain, T, G, lam=lam, sigma=sigma, epsilon=epsilon, delta=delta, neighbors=neighbors)
 
 
-def _best_batch(price: Callable[[int], float], least: int, horizon: int, others: list[int]) -> int:
+def best_batch(price: Callable[[int], float], least: int, horizon: int, others: list[int]) -> int:
     """Return the batch of the lowest price, by a coarse search and a fine one around the best, and among `others`."""
     tried = {b: price(b) for b in others if b >= least}
 

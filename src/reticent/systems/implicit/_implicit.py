@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,13 +17,18 @@ from reticent.losses import Custom, Loss
 from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._events import gaussian_events
 from reticent.systems._bounds import finite, least_at, mean_length
-from reticent.systems._checks import check_body, check_firm, check_target, machine_mu
+from reticent.systems._checks import check_body, check_firm, check_target, least_noise, machine_mu
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, NotApplicable, System
+from reticent.systems._grid import LARGEST_NOISE, Rounding
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
 from reticent.systems._steps import NoisyWalk
 
+_DEAR = 1e6  # times the diameter: the price of what cannot be
+# A step rounds an iterate by 8 units of 2^-53 at most, in each coordinate; steps shrink what was off before, so that
+# half of all add up, in either world (docs/theory, Q11).
+_OFF = 2.0**-50
 _TABLE = 1024  # terms added one by one; beyond, four terms of Euler and Maclaurin leave less than 1e-13
 
 
@@ -108,6 +113,31 @@ class ImplicitPlan(SystemPlan):
                 f"minimise each loss, got {loss!r}; PCOMW and DPFTRL take any convex loss"
             )
 
+    def rounding(self, rounds: int) -> Rounding:
+        """Return what the machine's arithmetic may add: more where noise is large, whose last bits then show (Q11).
+
+        And by how much rounding may set hidden iterates farther apart, which are no sums in twice the precision.
+        """
+        found = super().rounding(rounds)
+        if rounds == 0:
+            return found
+        last = rounds + 1
+        rough = math.sqrt(self._roughness(last) / rounds)
+        apart = min(self.change / (self.alpha * last), self.domain.diameter)
+        off = _OFF * math.sqrt(self.domain.chart_dim) * self.domain.radius * last
+        return found.rougher(rough)._replace(stretch=found.stretch + off / apart)
+
+    def _roughness(self, last: int) -> float:
+        """Return the sum over t = 2..last of max(1, noise beside the largest that rounding allows for)^2, or more."""
+        first = self.noise / (LARGEST_NOISE * float(self.grid.min()))
+        if first <= 1:
+            return last - 1.0
+        # Noise is too large up to round `end`, and falls as t^(-2/3) from the knee on.
+        flat = min(int(self.knee), last)
+        end = max(flat, int(min(float(last), self.knee * math.pow(first, 1.5))))
+        falling = 3 * math.pow(self.knee, 4 / 3) * (math.pow(flat, -1 / 3) - math.pow(end, -1 / 3))
+        return last - end + first**2 * (flat + falling)
+
     def statements(self, rounds: int) -> tuple[Statement, ...]:
         """Return that the decisions are `mu(rounds)`-GDP (docs/theory, R3)."""
         return (gaussian(finite(self.system, self.mu(rounds))),)
@@ -130,18 +160,27 @@ def plan_implicit(
     """
     check_body(domain)
     target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
-    T, G, most = target.horizon, target.lipschitz, machine_mu(target, domain, target.horizon)
+    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
+    machine_mu(target, domain, T)  # refuses what rounding makes impossible
+    R = domain.radius
 
-    def at(alpha: float) -> ImplicitPlan:
+    def at(alpha: float) -> ImplicitPlan | None:
+        """Return the plan whose noise pays for its own last bits, if there is one."""
         shell = ImplicitPlan(domain, T, G, alpha=alpha, noise=1.0, neighbors=neighbors)
-        return ImplicitPlan(domain, T, G, alpha=alpha, noise=shell.mu(T) / most, neighbors=neighbors)
+        noise = least_noise(shell.mu(T), most, lambda noise: replace(shell, noise=noise).rounding(T))
+        return None if math.isinf(noise) else replace(shell, noise=noise)
+
+    def price(alpha: float) -> float:
+        plan = at(alpha)
+        return _DEAR * G * R * T if plan is None else plan.regret_bound
 
     # Below the first the hidden iterate alone is far from the best, above the second the regulariser is.
-    R = domain.radius
-    found = at(least_at(lambda a: at(a).regret_bound, 1e-3 * G / (R * math.sqrt(T)), 10 * G / R))
-    return ImplicitPlan(
-        domain, T, G, alpha=found.alpha, noise=found.noise, epsilon=epsilon, delta=delta, neighbors=neighbors
-    )
+    found = at(least_at(price, 1e-3 * G / (R * math.sqrt(T)), 10 * G / R))
+    # Noise so large that its last bits show wants a larger alpha, whatever that costs.
+    found = found or next(filter(None, (at(10.0**k * G / R) for k in range(2, 12))), None)
+    if found is None:
+        raise ValueError(f"no noise is known to meet epsilon={epsilon!r} at delta={delta!r}; take a larger epsilon")
+    return replace(found, epsilon=epsilon, delta=delta)
 
 
 def power_sum(first: int, last: int) -> float:
