@@ -7,6 +7,7 @@ from reticent.systems.approximate_leader import ApproximateLeader
 from reticent.systems.budgeted import BudgetedFollower
 from reticent.systems.descent import OnlineGradientDescent, RegularisedLeader
 from reticent.systems.experts import (
+    AgarwalSinghExperts,
     DoublingExperts,
     DrawnLeader,
     ExpertsLazyLeader,
@@ -33,6 +34,7 @@ __all__ = [
     "PCOMW",
     "AgarwalSingh",
     "ApproximateLeader",
+    "AgarwalSinghExperts",
     "AveragedDescent",
     "BudgetedFollower",
     "DoublingExperts",

@@ -27,6 +27,7 @@ from reticent.planning import (
     LazyToPrivatePlan,
     Plan,
     plan_agarwal_singh,
+    plan_agarwal_singh_experts,
     plan_approximate_leader,
     plan_dartboard,
     plan_descent,
@@ -216,6 +217,7 @@ KINDS = {
             _learner(lambda: plan_experts_lazy_leader(_EXPERTS, 64, 1.0, 20), Linear()),
             _learner(lambda: plan_drawn_leader(_EXPERTS, 64, *_PRIVATE), Linear()),
         ),
+            _learner(lambda: plan_agarwal_singh_experts(_EXPERTS, 64, *_PRIVATE), Linear()),
     ),
     "pcomw-curved-rows": Kind(
         "rows",

@@ -24,6 +24,7 @@ FILTERED = "filtered gate"
 DESCENT, FTRL, NEWTON = "online gradient descent", "FTRL", "online Newton step"
 PRIVATE_DARTBOARD, DARTBOARD = "private shrinking dartboard", "shrinking dartboard"
 DRAWN_LEADER = "experts drawn from DP-FTRL"
+NOISY_WEIGHTS = "weights on noisy sums (Agarwal, Singh), experts"
 FLAT_LAZY = "continuous weights, lazy (Anava et al.)"
 FPL = "follow the perturbed leader (FPL)"
 FLL_STAR, FLL_EXPERTS = "follow the lazy leader (FLL*), experts", "follow the lazy leader (FLL), experts"
@@ -96,6 +97,7 @@ NAMES = {
     RESTARTING: Name(RESTARTING, colour=ORANGE),
 }
 """What is known of a name; a system that is not here goes by its full name, and has a colour that is free."""
+    NOISY_WEIGHTS: Name("noisy weights", ("noisyweights",), SKY),
 
 
 def _leads() -> dict[str, int]:

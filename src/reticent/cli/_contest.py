@@ -105,6 +105,7 @@ def _open(path: str, columns: Columns, skip: bool) -> FileSource:
 USUAL_PRIVATE = (
     *(_names.FILTERED, _names.PCOMW, _names.NOISY_DESCENT, _names.L2P, _names.OBJECTIVE, _names.DP_FTRL),
     *(_names.DP_FTRL_LINEAR, _names.DP_FTRL_TREE, _names.PRIVATE_DARTBOARD, _names.DRAWN_LEADER),
+    _names.NOISY_WEIGHTS,
 )
 USUAL_LAZY = (_names.BUDGETED, _names.PCOMW_LAZY, _names.SHERMAN_KOREN, _names.FLL, _names.DARTBOARD)
 OURS = (_names.FILTERED, _names.BUDGETED, _names.PCOMW, _names.PCOMW_LAZY)

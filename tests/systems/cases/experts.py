@@ -24,6 +24,14 @@ CASES = [
         lambda: rt.planning.plan_drawn_leader(THREE, 400, 1.0, 2.0, 1e-4, batch=7, neighbors="zero-out"),
         rt.Linear(),
     ),
+    Case("experts-weights", lambda: rt.planning.plan_agarwal_singh_experts(FIVE, 400, 1.0, 2.0, 1e-4), rt.Linear()),
+    Case(
+        "experts-weights-tree",
+        lambda: rt.planning.plan_agarwal_singh_experts(
+            THREE, 400, 1.0, 2.0, 1e-4, noise="tree", batch=7, neighbors="zero-out"
+        ),
+        rt.Linear(),
+    ),
     Case("experts-doubling", lambda: rt.planning.plan_doubling(FIVE, 400, 1.0, 2.0), rt.Linear(), certified=False),
     Case(
         "experts-private",

@@ -29,12 +29,22 @@ from reticent.systems.experts._learner import (
     PrivateDartboard,
     ShrinkingDartboard,
 )
-from reticent.systems.experts._sampled import DRAWN, DrawnLeader, DrawnLeaderPlan, plan_drawn_leader
+from reticent.systems.experts._sampled import (
+    DRAWN,
+    WEIGHED,
+    AgarwalSinghExperts,
+    DrawnLeader,
+    DrawnLeaderPlan,
+    NoisyWeightsPlan,
+    plan_agarwal_singh_experts,
+    plan_drawn_leader,
+)
 
-SYSTEMS = (PRIVATE, DRAWN, DARTBOARD, *LEADERS, *HEDGES, RESTARTING)
+SYSTEMS = (PRIVATE, DRAWN, WEIGHED, DARTBOARD, *LEADERS, *HEDGES, RESTARTING)
 
 __all__ = [
     "SYSTEMS",
+    "AgarwalSinghExperts",
     "DartboardPlan",
     "DoublingExperts",
     "DoublingPlan",
@@ -48,6 +58,7 @@ __all__ = [
     "LimitedSwitching",
     "LimitedSwitchingPlan",
     "MultiplicativeWeights",
+    "NoisyWeightsPlan",
     "PerturbedLeader",
     "PerturbedPlan",
     "PrivateDartboard",
@@ -55,6 +66,7 @@ __all__ = [
     "RestartingLeader",
     "RestartingLeaderPlan",
     "ShrinkingDartboard",
+    "plan_agarwal_singh_experts",
     "plan_dartboard",
     "plan_doubling",
     "plan_drawn_leader",

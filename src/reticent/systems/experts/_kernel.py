@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from reticent._core._exact import add_exactly
 from reticent._core._fine import arrival_time, standard_exponential
 from reticent._core._kernel import kernel
@@ -163,6 +165,21 @@ def draw_along(rng, places, points, chances, expert, after):
             chances[j] = points[k, j]
     for i in range(start, after.size):
         after[i] = expert
+
+
+@kernel
+def proportions(beta, heights):
+    """Return rows in proportion to exp(beta heights), each of sum 1; heights are taken from the highest down."""
+    found = np.empty_like(heights)
+    for i in range(heights.shape[0]):
+        top = heights[i].max()
+        total = 0.0
+        for j in range(heights.shape[1]):
+            found[i, j] = math.exp(beta * (heights[i, j] - top))
+            total += found[i, j]
+        for j in range(heights.shape[1]):
+            found[i, j] /= total
+    return found
 
 
 @kernel

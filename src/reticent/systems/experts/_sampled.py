@@ -1,8 +1,9 @@
-"""Experts drawn from the private leader on the simplex: DP-FTRL of the losses, and a draw that costs nothing more."""
+"""Experts drawn from private leaders on the simplex: noisy sums of losses, and a draw that costs nothing more."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,21 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent._core import _names
-from reticent._core._check import Array
+from reticent._core._check import Array, integer, positive
 from reticent._core._random import apart
 from reticent._core._tags import saved
-from reticent.domains import Domain, Simplex
+from reticent.domains import Ball, Domain, Simplex
 from reticent.losses import Linear, Rows
 from reticent.privacy._account import Statement
 from reticent.saving import refuse_unless
+from reticent.systems._bounds import block_squares
+from reticent.systems._checks import check_target, machine_mu
 from reticent.systems._decider import Changes, Decider
 from reticent.systems._goal import Goal, System
-from reticent.systems._grid import largest_step
+from reticent.systems._grid import LARGEST_NOISE, Rounding, largest_step
 from reticent.systems._plan import SystemPlan
-from reticent.systems.experts._hedge import ExpertsPlan, check_experts
+from reticent.systems.experts._hedge import ExpertsPlan, check_experts, weights_regret
 from reticent.systems.experts._learner import ExpertsLearner, ExpertsWalk
 from reticent.systems.ftrl._learner import NoisyLeader
-from reticent.systems.ftrl._plan import FTRLPlan, plan_ftrl
+from reticent.systems.ftrl._noise import Buffers, Noise, SquareRoot, Tree, fit_buffers
+from reticent.systems.ftrl._plan import FTRLPlan, best_batch, plan_ftrl
 
 
 def steepness(n: int) -> float:
@@ -37,9 +41,43 @@ def steepness(n: int) -> float:
     return math.sqrt((n // 2) * (n - n // 2) / n)
 
 
+@dataclass(frozen=True, kw_only=True)
+class DrawnPlan(ExpertsPlan):
+    """What plans share whose experts are drawn from noisy sums of losses: the sums are released, draws reveal no more.
+
+    `leader` is the plan of the sums, whose claim of privacy is made here, not there.
+    """
+
+    leader: ClassVar[Any]
+
+    @property
+    @abstractmethod
+    def steps(self) -> Array:
+        """The steps of the public grid of what is released, in the chart of the simplex."""
+
+    @property
+    def max_switches(self) -> int:
+        """One change after each full batch."""
+        return int(self.leader.max_switches)
+
+    def statements(self, rounds: int) -> tuple[Statement, ...]:
+        """Return what is proved of the leader: what is drawn from it is post-processing."""
+        found: tuple[Statement, ...] = self.leader.statements(rounds)
+        return found
+
+    def in_floating_point(self, rounds: int) -> tuple[Statement, ...]:
+        """Return the statements with what rounding may add to what experts are drawn from."""
+        found: tuple[Statement, ...] = self.leader.in_floating_point(rounds)
+        return found
+
+    def dp_event(self) -> Any:
+        """Return the Gaussian event that a run is."""
+        return self.leader.dp_event()
+
+
 @saved("plan of the drawn leader")
 @dataclass(frozen=True, kw_only=True)
-class DrawnLeaderPlan(ExpertsPlan):
+class DrawnLeaderPlan(DrawnPlan):
     """DP-FTRL on the simplex of probabilities, whose point after every `batch` rounds says how an expert is drawn.
 
     `lam` is the regulariser and `sigma` the noise at its source, `weights` and `decays` are those of Toeplitz noise as
@@ -94,21 +132,9 @@ class DrawnLeaderPlan(ExpertsPlan):
         return largest_step(self.leader.domain, cut=False) if self.private else 0.0
 
     @property
-    def max_switches(self) -> int:
-        """One change after each full batch."""
-        return self.leader.max_switches
-
-    def statements(self, rounds: int) -> tuple[Statement, ...]:
-        """Return what is proved of the leader: what is drawn from it is post-processing."""
-        return self.leader.statements(rounds)
-
-    def in_floating_point(self, rounds: int) -> tuple[Statement, ...]:
-        """Return the statements with what rounding may add to the points that experts are drawn from."""
-        return self.leader.in_floating_point(rounds)
-
-    def dp_event(self) -> Any:
-        """Return the Gaussian event that a run is."""
-        return self.leader.dp_event()
+    def steps(self) -> Array:
+        """The grid of the simplex."""
+        return self.leader.grid
 
 
 def plan_drawn_leader(
@@ -166,6 +192,165 @@ def _propose(goal: Goal) -> DrawnLeaderPlan:
 DRAWN = System(DrawnLeaderPlan.system, _propose, private=True, lazy=True, experts=True)
 
 
+# Exponential weights on noisy sums: Agarwal and Singh's regularised leader of experts, with entropy (docs/theory, R4j).
+
+NOISES = ("toeplitz", "tree")
+
+
+@saved("plan of weights on noisy sums")
+@dataclass(frozen=True, kw_only=True)
+class NoisyWeightsPlan(DrawnPlan):
+    """After every `batch` rounds an expert of chance in proportion to exp(-beta * noisy sum of its losses).
+
+    That is the regularised leader of the simplex with entropy. `sigma` is the noise at its source, `noise` its kind:
+    "toeplitz" (with `weights` and `decays` as in `FTRLPlan`) or "tree", all sums topped up to one law as in the paper.
+    Regret is at most log(n)/beta + beta (G^2 B/8 + (1 - 1/n) L^2/2), B the sum of squared batch lengths and L the
+    deviation of the noise on a sum (docs/theory, R4j).
+
+    >>> from reticent.domains import Experts
+    >>> plan = plan_agarwal_singh_experts(Experts(100), 1_000_000, 1.0, epsilon=1.0, delta=1e-6)
+    >>> plan.regret_bound < 2000, round(plan.account().epsilon(1e-6), 6)
+    (True, 1.0)
+    """
+
+    system: ClassVar[str] = _names.NOISY_WEIGHTS
+    reference: ClassVar[str] = "Agarwal and Singh 2017; Toeplitz noise: Fichtenberger, Henzinger and Upadhyay 2023"
+
+    beta: float
+    sigma: float
+    batch: int = 1
+    noise: str = "toeplitz"
+    weights: tuple[float, ...] = ()
+    decays: tuple[float, ...] = ()
+
+    def _check(self) -> None:
+        super()._check()
+        self._set(beta=positive("beta", self.beta))
+        if self.noise not in NOISES:
+            raise ValueError(f"noise must be {' or '.join(map(repr, NOISES))}, got {self.noise!r}")
+        checked = self.leader
+        self._set(sigma=checked.sigma, batch=checked.batch, weights=checked.weights, decays=checked.decays)
+
+    @cached_property
+    def leader(self) -> FTRLPlan:
+        """The plan of the noisy sums: a leader with lam = 1 in a ball that these do not leave."""
+        slope = steepness(self.n) * self.lipschitz
+        # Sums are at most half of that long, and noise is 1000 deviations and more with a chance that no number holds.
+        far = 4 * (slope * self.horizon + 1e6 * math.sqrt(self.n) * self.sigma)
+        return FTRLPlan(
+            Ball(self.n - 1, far),
+            self.horizon,
+            slope,
+            lam=1.0,
+            sigma=positive("sigma", self.sigma),
+            batch=self.batch,
+            noise=self.noise,
+            linear=True,
+            weights=self.weights,
+            decays=self.decays,
+            neighbors=self.neighbors,
+        )
+
+    @property
+    def level(self) -> float:
+        """The largest deviation of the noise on a sum, in any direction."""
+        return self.sigma * self.leader.mechanism.largest(max(self.leader.batches, 1))
+
+    @property
+    def steps(self) -> Array:
+        """The least power of two of which the noise has no more than 2^22 in a deviation, in every coordinate."""
+        step = 2.0 ** math.ceil(math.log2(self.level / LARGEST_NOISE))
+        return np.full(self.n - 1, step)
+
+    @property
+    def regret_bound(self) -> float:
+        """The bound of docs/theory, R4j."""
+        G, squares = self.lipschitz, block_squares(self.horizon, self.batch)
+        noise = self.beta * (1 - 1 / self.n) * self.level**2 / 2
+        moved = float(np.linalg.norm(self.steps)) / 2 if self.private else 0.0
+        # Sums off by so long a vector, of range sqrt(2) times that, move chances by beta/4 times the range.
+        grid = G * self.horizon * self.beta * math.sqrt(2) * moved / 4
+        return weights_regret(self.n, self.beta, G, squares) + noise + grid
+
+    def parameters(self) -> list[tuple[str, str]]:
+        """Return the parameters of the system; of buffers only their number."""
+        rows = [row for row in super().parameters() if row[0] not in ("weights", "decays")]
+        return [*rows, ("buffers", str(len(self.weights)))] if self.noise == "toeplitz" else rows
+
+
+def plan_agarwal_singh_experts(
+    domain: Domain,
+    horizon: int,
+    lipschitz: float,
+    epsilon: float,
+    delta: float,
+    *,
+    noise: str = "toeplitz",
+    batch: int | None = None,
+    max_switches: int | None = None,
+    neighbors: str = "replace",
+) -> NoisyWeightsPlan:
+    """Return exponential weights on noisy sums of least certified regret: Agarwal and Singh's leader for experts.
+
+    `noise` is "toeplitz", or "tree" as in the paper, which costs more. `max_switches` is a hard cap, through batches.
+
+    >>> from reticent.domains import Experts
+    >>> plan_agarwal_singh_experts(Experts(5), 10_000, 1.0, 1.0, 1e-6, max_switches=100).max_switches
+    100
+    """
+    check_experts(domain)
+    target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
+    T, G, n, most = target.horizon, target.lipschitz, domain.dim, target.largest_mu()
+    if noise not in NOISES:
+        raise ValueError(f"noise must be {' or '.join(map(repr, NOISES))}, got {noise!r}")
+    least = 1
+    if max_switches is not None:
+        # The fewest rounds per batch with so many full batches at most: a change after the last round counts as one.
+        least = T // (integer("max_switches", max_switches, least=0) + 1) + 1
+    if batch is not None and integer("batch", batch, least=1) < least:
+        raise ValueError(
+            f"batch must be at least {least} for at most {max_switches} switches in {T} rounds, got {batch}"
+        )
+    change = steepness(n) * G * (2 if neighbors == "replace" else 1)
+    topped = noise == "tree"
+    law: Noise = Tree(True) if topped else SquareRoot()  # buffers are within 0.5% of the latter, without a fit
+
+    def size(b: int, law: Noise) -> tuple[float, float]:
+        """Return the noise at its source, and twice what the best beta is multiplied by in the bound."""
+        batches = max(T // b, 1)
+        mu = max(Rounding.of(Simplex(n), T, batches).narrowed(most), 1e-6 * most)  # what is too rough is expensive
+        sigma = change / mu * law.sensitivity(batches, batches if topped else 0)
+        spread = (1 - 1 / n) * (sigma * law.largest(batches)) ** 2
+        return sigma, G**2 * block_squares(T, b) / 4 + spread
+
+    levels = [T // 2**k + 1 for k in range(T.bit_length())] if topped else []
+    b = batch if batch is not None else best_batch(lambda b: size(b, law)[1], least, T, levels)
+    machine_mu(target, Simplex(n), max(T // b, 1))  # refuses what rounding makes impossible
+    fit = ((), ()) if topped else fit_buffers(T // b)
+    sigma, price = size(b, law if topped else Buffers(*fit))
+    return NoisyWeightsPlan(
+        domain,
+        T,
+        G,
+        beta=math.sqrt(2 * math.log(n) / price),
+        sigma=sigma,
+        batch=b,
+        noise=noise,
+        weights=fit[0],
+        decays=fit[1],
+        epsilon=epsilon,
+        delta=delta,
+        neighbors=neighbors,
+    )
+
+
+def _weigh(goal: Goal) -> NoisyWeightsPlan:
+    return plan_agarwal_singh_experts(*goal.target, max_switches=goal.max_switches, neighbors=goal.neighbors)
+
+
+WEIGHED = System(NoisyWeightsPlan.system, _weigh, private=True, lazy=True, experts=True)
+
+
 @saved("drawn leader")
 class DrawnLeader(ExpertsLearner):
     """Follows an expert drawn from the probabilities that DP-FTRL releases, and keeps it as long as these allow.
@@ -192,18 +377,44 @@ class DrawnLeader(ExpertsLearner):
         return Drawn(self.plan, self._rng)
 
 
+@saved("weights on noisy sums")
+class AgarwalSinghExperts(ExpertsLearner):
+    """Follows an expert drawn from exponential weights on sums of losses with correlated noise; keeps it if it can.
+
+    Algorithm: p_1 is uniform; after batch k, p_{k+1} is in proportion to exp(-beta (S_k + N_k)), S_k the sums of the
+    experts' losses less their mean and N_k Gaussian noise, Toeplitz or of a binary tree topped up to one law. The
+    expert in play changes as in `DrawnLeader`, as rarely as these laws allow.
+    Theorem: private as DP-FTRL is, also for losses that react to decisions; expected regret <= log(n)/beta + beta
+    (G^2 B/8 + (1 - 1/n) L^2/2), B the sum of squared batch lengths and L the largest deviation of the noise, for losses
+    that do not (docs/theory, R4j): privacy is not in the leading term. Linear losses over experts, of range G.
+    Derived from the published idea, with a bound of our own. Reference: Agarwal and Singh 2017.
+
+    >>> import reticent as rt
+    >>> plan = rt.planning.plan_agarwal_singh_experts(rt.Experts(3), 10_000, 1.0, epsilon=1.0, delta=1e-6)
+    >>> learner = rt.learners.AgarwalSinghExperts(plan, rt.Linear(), seed=1)
+    >>> trace = learner.observe_many(np.tile([1.0, 0.0, 0.5], (10_000, 1)))
+    >>> learner.expert, float(trace.regret()) <= plan.regret_bound, learner.spent() <= 1
+    (1, True, True)
+    """
+
+    plan_type: ClassVar[type[SystemPlan]] = NoisyWeightsPlan
+
+    def _new_walk(self) -> Decider:
+        return Weighing(self.plan, self._rng)
+
+
 @saved("walk of the drawn leader")
 class Drawn(ExpertsWalk):
-    """The walk of DP-FTRL on the simplex, and an expert drawn from where it stands."""
+    """The walk of noisy sums, and an expert drawn from where it stands."""
 
     _moves = ("leader", "own", "chances")
 
-    def __init__(self, plan: DrawnLeaderPlan, rng: np.random.Generator) -> None:
+    def __init__(self, plan: DrawnPlan, rng: np.random.Generator) -> None:
         """Start with an expert of the uniform law."""
-        super().__init__(plan.n, rng, plan.batch)
+        super().__init__(plan.n, rng, plan.leader.batch)
         self.leader = NoisyLeader(plan.leader, Linear(), rng)
         if plan.private:
-            self.leader.steps = plan.leader.grid
+            self.leader.steps = plan.steps
         # The leader draws the noise of a whole block of rounds before the first expert of it is drawn.
         self.own = apart(rng)
         self.chances = np.full(plan.n, 1 / plan.n)
@@ -212,10 +423,31 @@ class Drawn(ExpertsWalk):
     def _catch_up(self, found: Drawn) -> None:
         refuse_unless(found.leader.done == found.done, "its leader has not taken in the rounds that it has")
 
+    def _law(self, points: Array) -> Array:
+        """Return the chances of experts at points that the leader has released: on the simplex, the points."""
+        found: Array = np.maximum(self.leader.domain.from_chart(points), 0.0)
+        return found
+
     def _play(self, vectors: Array, after: NDArray[np.int64]) -> None:
         from reticent.systems.experts._kernel import draw_along  # numba loads on first use
 
-        simplex, before, found = self.leader.domain, self.leader.done, Changes()
+        simplex, before, found = Simplex(self.n), self.leader.done, Changes()
         self.leader.take(Rows(*simplex.pull(vectors)), found)
-        points = np.maximum(simplex.from_chart(found.points(simplex.chart_dim)), 0.0)
+        points = self._law(found.points(simplex.chart_dim))
         draw_along(self.own, found.places() - before - 1, points, self.chances, self.expert, after)
+
+
+@saved("walk of weights on noisy sums")
+class Weighing(Drawn):
+    """The same, where minus the noisy sums are released, and chances are in proportion to exp(beta times these)."""
+
+    def __init__(self, plan: NoisyWeightsPlan, rng: np.random.Generator) -> None:
+        """Start with an expert of the uniform law."""
+        super().__init__(plan, rng)
+        self.beta = plan.beta
+
+    def _law(self, points: Array) -> Array:
+        from reticent.systems.experts._kernel import proportions
+
+        found: Array = proportions(self.beta, Simplex(self.n).from_chart(points))
+        return found
