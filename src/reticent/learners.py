@@ -22,6 +22,7 @@ from reticent.systems.experts import (
 from reticent.systems.filtered import FilteredGate
 from reticent.systems.ftrl import DPFTRL, AgarwalSingh
 from reticent.systems.gate import NoisyDescent
+from reticent.systems.grid_descent import GridDescent
 from reticent.systems.implicit import PrivateImplicitDescent
 from reticent.systems.l2p import FlatWeights, LazyFlatWeights, LazyToPrivate
 from reticent.systems.lazy_leader import AveragedDescent, LazyLeader
@@ -33,8 +34,8 @@ __all__ = [
     "DPFTRL",
     "PCOMW",
     "AgarwalSingh",
-    "ApproximateLeader",
     "AgarwalSinghExperts",
+    "ApproximateLeader",
     "AveragedDescent",
     "BudgetedFollower",
     "DoublingExperts",
@@ -43,6 +44,7 @@ __all__ = [
     "ExpertsLazyLeader",
     "FilteredGate",
     "FlatWeights",
+    "GridDescent",
     "LazyFlatWeights",
     "LazyLeader",
     "LazyLeaderStar",

@@ -34,6 +34,7 @@ from reticent.systems.experts import (
 from reticent.systems.filtered import FilteredPlan, plan_filtered
 from reticent.systems.ftrl import FTRLPlan, SmoothFTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
 from reticent.systems.gate import NoisyDescentPlan, plan_noisy_descent
+from reticent.systems.grid_descent import GridDescentPlan, plan_grid_descent
 from reticent.systems.implicit import ImplicitPlan, plan_implicit
 from reticent.systems.l2p import FlatLazyPlan, FlatPlan, LazyToPrivatePlan, plan_flat, plan_flat_lazy, plan_l2p
 from reticent.systems.lazy_leader import IndependentPlan, LazyLeaderPlan, plan_independent, plan_lazy_leader
@@ -56,6 +57,7 @@ __all__ = [
     "FlatLazyPlan",
     "FlatPlan",
     "Goal",
+    "GridDescentPlan",
     "HedgePlan",
     "ImplicitPlan",
     "IndependentPlan",
@@ -66,9 +68,9 @@ __all__ = [
     "LimitedSwitchingPlan",
     "NewtonPlan",
     "NoisyDescentPlan",
+    "NoisyWeightsPlan",
     "NotApplicable",
     "ObjectivePlan",
-    "NoisyWeightsPlan",
     "Offer",
     "PerturbedPlan",
     "Plan",
@@ -83,9 +85,9 @@ __all__ = [
     "compare_plans",
     "for_persons",
     "plan_agarwal_singh",
+    "plan_agarwal_singh_experts",
     "plan_approximate_leader",
     "plan_budgeted",
-    "plan_agarwal_singh_experts",
     "plan_dartboard",
     "plan_descent",
     "plan_doubling",
@@ -95,6 +97,7 @@ __all__ = [
     "plan_flat",
     "plan_flat_lazy",
     "plan_ftrl",
+    "plan_grid_descent",
     "plan_hedge",
     "plan_implicit",
     "plan_independent",

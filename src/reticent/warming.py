@@ -34,6 +34,7 @@ from reticent.planning import (
     plan_drawn_leader,
     plan_experts_lazy_leader,
     plan_ftrl,
+    plan_grid_descent,
     plan_implicit,
     plan_independent,
     plan_lazy_leader,
@@ -216,8 +217,8 @@ KINDS = {
             _learner(lambda: plan_lazy_leader_star(_EXPERTS, 64, 1.0, 20), Linear()),
             _learner(lambda: plan_experts_lazy_leader(_EXPERTS, 64, 1.0, 20), Linear()),
             _learner(lambda: plan_drawn_leader(_EXPERTS, 64, *_PRIVATE), Linear()),
-        ),
             _learner(lambda: plan_agarwal_singh_experts(_EXPERTS, 64, *_PRIVATE), Linear()),
+        ),
     ),
     "pcomw-curved-rows": Kind(
         "rows",
@@ -234,7 +235,14 @@ KINDS = {
             _measure(_BOX, Hinge(), 300),
         ),
     ),
-    "descent-rows": Kind("rows", "gradient steps and lazy leaders on a box, a simplex or a polytope", _steps(_BOX)),
+    "descent-rows": Kind(
+        "rows",
+        "gradient steps and lazy leaders on a box, a simplex or a polytope",
+        (
+            *_steps(_BOX),
+            _learner(lambda: plan_grid_descent(_BOX, 64, 1.0, 20, strong_convexity=0.5, smoothness=1.0), _CUSTOM),
+        ),
+    ),
     "ftrl-rows": Kind("rows", "DP-FTRL and the approximate leader on these", _leaders(_BOX)),
     "implicit-rows": Kind(
         "rows", "private implicit descent on these", (_learner(lambda: plan_implicit(_BOX, 64, *_PRIVATE), Hinge()),)

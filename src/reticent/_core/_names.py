@@ -30,6 +30,7 @@ FPL = "follow the perturbed leader (FPL)"
 FLL_STAR, FLL_EXPERTS = "follow the lazy leader (FLL*), experts", "follow the lazy leader (FLL), experts"
 HEDGE, LIMITED = "multiplicative weights (Hedge)", "Hedge in blocks, a hard budget of switches"
 INDEPENDENT = "averaged descent, independent losses"
+GRID_DESCENT = "descent on a grid, strongly convex losses"
 RESTARTING = "restarting leader, a hard budget of switches"
 BUDGETED = "budgeted follower"
 DOUBLING = "doubling experts"
@@ -94,10 +95,11 @@ NAMES = {
     FLL_EXPERTS: Name(FLL_EXPERTS, colour=SKY),
     LIMITED: Name(LIMITED, colour=ORANGE),
     INDEPENDENT: Name(INDEPENDENT, colour=ORANGE),
+    GRID_DESCENT: Name("descent on a grid", ("griddescent",), SKY),
     RESTARTING: Name(RESTARTING, colour=ORANGE),
+    NOISY_WEIGHTS: Name("noisy weights", ("noisyweights",), SKY),
 }
 """What is known of a name; a system that is not here goes by its full name, and has a colour that is free."""
-    NOISY_WEIGHTS: Name("noisy weights", ("noisyweights",), SKY),
 
 
 def _leads() -> dict[str, int]:
