@@ -385,13 +385,12 @@ class SystemPlan(BasePlan):
             return
         epsilon, delta = check_claim(self.epsilon, self.delta)
         self._set(epsilon=epsilon, delta=delta)
-        if _REAL_NUMBERS.get():
-            found = self._account(self.horizon, self.statements(self.horizon)).epsilon(delta)
-        else:
-            found = self.account().epsilon(delta)
-        if found > epsilon * (1 + _ROUNDING):
+        exact = _REAL_NUMBERS.get()
+        account = self._account(self.horizon, self.statements(self.horizon)) if exact else self.account()
+        # One delta says as much as the epsilon, which takes many of them.
+        if account.delta(epsilon * (1 + _ROUNDING)) > delta:
             raise ValueError(
-                f"epsilon must be at least {found:.6g} at delta={delta:g} for these parameters, got "
+                f"epsilon must be at least {account.epsilon(delta):.6g} at delta={delta:g} for these parameters, got "
                 f"{self.epsilon!r}; add noise, or use the planner of this system"
             )
 

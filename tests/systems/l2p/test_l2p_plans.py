@@ -162,7 +162,9 @@ def test_systems_answer_goals():
     goal = Goal(Ball(2), 2000, 1.0, Logistic(), 1.0, 1e-6)
     best = _l2p.LAZY_TO_PRIVATE.answer(goal)
     assert isinstance(best, LazyToPrivatePlan)
-    assert best.regret_bound <= plan_l2p(Ball(2), 2000, 1.0, 1.0, 1e-6).regret_bound
+    # The centre promises no less than a drawn point, but for the digits in which two searches end.
+    assert best.regret_bound <= plan_l2p(Ball(2), 2000, 1.0, 1.0, 1e-6).regret_bound * (1 + 1e-3)
+    assert best.anchor == "centre"
     assert isinstance(_flat.FLAT.answer(goal), FlatPlan)
     newton = _newton.SYSTEMS[0]
     open_goal = dataclasses.replace(goal, epsilon=None, delta=None)

@@ -34,7 +34,7 @@ from reticent.systems.pcomw._regret import _mean_distance
 
 # What the search takes for the loss of Renyi composition against that of Gaussian releases; certificates decide.
 _RENYI = 1.08
-_HALVINGS = 40
+_HALVINGS = 28  # of a range of a few powers of e: seven digits of beta, where certificates are flat
 
 
 @saved("plan of flat weights")

@@ -24,7 +24,7 @@ from reticent.systems.pcomw._search import adaptive
 Flags = NDArray[np.bool_]
 
 # Halvings of the range of strengths: in the coarse grid, and near a candidate.
-_ROUGH, _FINE = 24, 44
+_ROUGH, _FINE = 24, 30
 # Sizes of the first steps in batch, p, margin and shape, by what they shrink, and where they end.
 _SIZES, _SHRINK, _LAST = np.array([0.7, 0.9, 0.7, 0.9]), 0.6, 0.01
 _TURNS = 60
