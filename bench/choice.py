@@ -1,4 +1,4 @@
-"""How long `compare_plans` takes, once compiled, for ten goals of different kinds: below three seconds each is wanted.
+"""How long `compare_plans` takes, once compiled, for goals of different kinds: below three seconds each is wanted.
 
 python bench/choice.py [--out bench/results/choice.md]
 """
@@ -27,9 +27,13 @@ GOALS: list[tuple[rt.domains.Domain, int, rt.losses.Loss, dict[str, Any]]] = [
     (rt.Ball(3), 10**5, rt.Linear(), PRIVATE | {"neighbors": "zero-out"}),
     (rt.Ball(1), 10**5, rt.Linear(), {"epsilon": 10.0, "delta": 1e-6, "max_switches": 316}),
     (rt.Interval(0.0, 1.0), 10**6, rt.Pinball(0.95), {"epsilon": 0.1, "delta": 1e-8}),
-    (rt.Box([-1.0] * 5, [1.0] * 5), 10**4, rt.Squared(), PRIVATE | {"strong_convexity": 0.0}),
+    (rt.Box([-1.0] * 5, [1.0] * 5), 10**4, rt.Squared(), PRIVATE),
+    (rt.Interval(0.0, 1.0), 10**6, rt.Squared(), {"max_switches": 200, "strong_convexity": 0.9, "smoothness": 1.0}),
     (rt.Simplex(4), 10**4, rt.Linear(), {"max_switches": 100}),
+    (rt.Simplex(4), 10**6, rt.Linear(), {"epsilon": 10.0, "delta": 1e-6, "adversary": "oblivious"}),
+    (rt.Simplex(6), 2_700_000, rt.Hinge(), PRIVATE | {"neighbors": "zero-out", "adversary": "oblivious"}),
     (rt.Ball(100), 10**6, rt.Logistic(), {"max_switches": 1000}),
+    (rt.Ball(100), 10**5, rt.Logistic(), PRIVATE | {"max_switches": 3000, "adversary": "oblivious"}),
     (rt.Experts(10), 10**6, rt.Linear(), PRIVATE),
     (rt.Experts(3), 10**5, rt.Linear(), {"max_switches": 500}),
 ]

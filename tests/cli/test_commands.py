@@ -61,6 +61,45 @@ def test_all_systems_beside_each_other(capsys):
     assert "needs linear losses: follow the lazy leader (FLL)" in shown
 
 
+def test_certificates_are_never_above_what_any_decisions_suffer(capsys):
+    words = ["plan", "--domain", "ball:5", "--horizon", "200", "--epsilon", "0.5", "--system", "implicit"]
+    found = told(words, capsys)["certificate"]
+    assert found["regret_bound_of_its_theorem"] > found["regret_bound"] == 2 * 200
+    assert found["vacuous"]
+    contest = ["compare", "alternating:rounds=200,dim=5", "--epsilon", "0.5", "--systems", "implicit", "--seeds", "1"]
+    row = next(one for one in told(contest, capsys)["systems"] if one["private"])
+    assert (row["bound"], row["vacuous"]) == (2.0, True)
+    assert main(contest) == 0
+    assert "2.0000 (vacuous)" in capsys.readouterr().out
+
+
+def test_the_cost_of_a_round_and_memory_stand_in_the_table(capsys):
+    words = ["plan", "--domain", "ball:2", "--horizon", "500", "--max-switches", "50", "--all"]
+    offer = told(words, capsys)["offers"][0]
+    assert offer["system"] == "online gradient descent"
+    assert (offer["cost"]["operations_a_round"], offer["cost"]["numbers"]) == (20, 20)
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    assert "ops a round   memory" in shown
+    assert "20    160 B" in next(line for line in shown.splitlines() if "online gradient descent" in line)
+
+
+def test_strong_convexity_and_work_are_parts_of_a_goal(capsys):
+    words = ["plan", "--domain", "interval:0:1", "--horizon", "1e4", "--loss", "squared", "--max-switches", "50"]
+    curved = [*words, "--strong-convexity", "1", "--smoothness", "1", "--system", "best"]
+    goal = {"max_switches": 50, "strong_convexity": 1.0, "smoothness": 1.0}
+    best = rt.best_plan(rt.Interval(0.0, 1.0), 10**4, 1.0, rt.Squared(), **goal)
+    found = told(curved, capsys)
+    assert found["system"] == best.system == "descent on a grid, strongly convex losses"
+    assert found["parameters"]["strong_convexity"] == 1.0
+    assert main([*curved, "--max-operations", "5"]) == 2
+    assert "max_operations must be at least" in capsys.readouterr().err
+    listed = told([*words, "--all", "--max-operations", "7"], capsys)
+    assert listed["goal"]["max_operations"] == 7.0
+    assert main([*words, "--all", "--max-operations", "7"]) == 0
+    assert "(too many)" in capsys.readouterr().out
+
+
 def test_experts_get_the_best_of_their_systems(capsys):
     found = told(["plan", "--domain", "experts:5", "--horizon", "500", "--max-switches", "50"], capsys)
     assert found["system"] == rt.best_plan(rt.Experts(5), 500, 1.0, rt.Linear(), max_switches=50).system

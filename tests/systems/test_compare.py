@@ -124,6 +124,16 @@ def test_what_takes_too_much_work_is_shown_but_not_chosen():
         rt.compare_plans(*goal, max_operations=0.0)
 
 
+def test_every_line_of_the_table_has_its_columns_in_the_same_places():
+    found = rt.compare_plans(rt.Experts(5), 2000, 1.0, rt.Linear(), **PRIVATE)
+    lines = str(found).splitlines()[2 : 3 + len(found.offers)]
+    assert max(len(offer.system) for offer in found) > 44
+    ends = [line.index("  linear losses") if "linear losses" in line else line.index("  assumes") for line in lines]
+    assert len(set(ends)) == 1
+    assert lines[0].split()[-3:] == ["ops/round", "memory", "assumes"]
+    assert all(line[: ends[0]].endswith(" 50    400 B") for line in lines[1:])
+
+
 def test_costs_tell_what_passes_over_the_past():
     passing = rt.planning.plan_sherman_koren(rt.Ball(3), 10**6, 1.0, 10**5, smoothness=0.25)
     cost = passing.cost(rt.Logistic())

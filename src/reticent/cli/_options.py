@@ -46,6 +46,22 @@ Smoothness = Annotated[
         help="A bound on second derivatives, for systems that need one.", parser=number, rich_help_panel=PROBLEM
     ),
 ]
+StrongConvexity = Annotated[
+    float | None,
+    typer.Option(
+        help="The least second derivative of every round's loss, for systems that need one; with --smoothness.",
+        parser=number,
+        rich_help_panel=PROBLEM,
+    ),
+]
+MaxOperations = Annotated[
+    float | None,
+    typer.Option(
+        help="Work: the most operations of a run that best may choose; --all marks more; 1e13 unless given.",
+        parser=number,
+        rich_help_panel=GOAL,
+    ),
+]
 Save = Annotated[Path | None, typer.Option(help="Keep it as JSON, for reticent report.", rich_help_panel=OUTPUT)]
 Report = Annotated[Path | None, typer.Option(help="Write a report as one HTML file.", rich_help_panel=OUTPUT)]
 MaxRows = Annotated[

@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from reticent.cli._columns import Columns
     from reticent.lab.streams import Stream
     from reticent.planning import BasePlan, Comparison, Goal
+    from reticent.systems._cost import Cost
 
 EXAMPLES = options.examples(
     "reticent plan --domain ball:10 --horizon 1e6 --epsilon 1 --delta 1e-6",
     "reticent plan --domain interval:0:20 --horizon 1e5 --max-switches 1000 --hard",
     "reticent plan --domain ball:3 --horizon 1e4 --loss logistic --epsilon 1 --all",
+    "reticent plan --domain interval:0:1 --horizon 1e6 --loss squared --strong-convexity 1 --smoothness 1 "
+    "--max-switches 200 --all",
     "reticent plan --domain ball:3 --horizon unknown --epsilon 1 --system filtered --max-rows 5 --window 10000",
     "reticent plan --domain ball:7:4 --horizon 500 --epsilon 1 --like randhie:rounds=500",
 )
@@ -38,6 +41,7 @@ def plan(
     ] = None,
     lipschitz: options.Lipschitz = 1.0,
     smoothness: options.Smoothness = None,
+    strong_convexity: options.StrongConvexity = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     max_switches: options.MaxSwitches = None,
@@ -48,6 +52,7 @@ def plan(
     window: options.Window = None,
     neighbors: options.Neighbors = "replace",
     adversary: options.Adversary = "adaptive",
+    max_operations: options.MaxOperations = None,
     system: Annotated[
         str | None,
         typer.Option(help="A system by a part of its name, or best; P-COMW unless given.", rich_help_panel=GOAL),
@@ -102,7 +107,9 @@ def plan(
         "neighbors": neighbors,
         "adversary": adversary,
         "smoothness": smoothness,
+        "strong_convexity": strong_convexity,
     }
+    wanted |= {} if max_operations is None else {"max_operations": max_operations}
     aim: dict[str, Any] = {}
     if like is not None:
         if system is not None or hard:
@@ -158,6 +165,7 @@ def _compared(wanted: dict[str, Any], aim: dict[str, Any]) -> Comparison:
 
 def _print_all(found: Comparison, assumed: bool) -> None:
     from reticent.cli._show import out, table
+    from reticent.systems._cost import in_short
     from reticent.systems._likeness import SEEDS
 
     goal = found.goal
@@ -172,13 +180,13 @@ def _print_all(found: Comparison, assumed: bool) -> None:
             rows.append([offer.system, *tried, certified])
             continue
         switches = f"{offer.plan.expected_switches or 0:,.0f}"
-        work = f"{offer.plan.cost(goal.loss).operations:.1g}{dear}"
-        rows.append([offer.system, certified, switches, work, offer.assumes])
+        work, memory = in_short(offer.plan.cost(goal.loss), goal.horizon)
+        rows.append([offer.system, certified, switches, f"{work}{dear}", memory, offer.assumes])
     kind = "convex losses (hinge; --loss tells more)" if assumed and not goal.domain.finite else repr(goal.loss)
     title = f"{goal.horizon:,} rounds of {kind} on {goal.domain!r}: {_asked(goal)}"
     if found.resting is None:
-        heads = ("system", "regret a round", "switches", "operations", "assumes")
-        table(heads, rows, title=title, left=(0, 4), bold=(0,), whole=(0,))
+        heads = ("system", "regret a round", "switches", "ops a round", "memory", "assumes")
+        table(heads, rows, title=title, left=(0, 5), bold=(0,), whole=(0,))
     else:
         caption = f"On the public data never moving costs {found.resting:.5g} a round; every plan ran {SEEDS} times."
         heads_there = ("system", "loss there", "changes there", "certified regret a round")
@@ -209,6 +217,10 @@ def _certificate(plan: BasePlan) -> dict[str, Any]:
     return {"system": facts.pop("system"), "parameters": parameters(plan), "certificate": facts, "words": words}
 
 
+def _cost(cost: Cost, rounds: int) -> dict[str, Any]:
+    return cost._asdict() | {"operations_a_round": cost.operations / rounds}
+
+
 def _offers(found: Comparison) -> dict[str, Any]:
     goal = {one.name: getattr(found.goal, one.name) for one in fields(found.goal)}
     offers = [
@@ -219,7 +231,7 @@ def _offers(found: Comparison) -> dict[str, Any]:
             "expected_switches": offer.plan.expected_switches,
             "assumes": offer.assumes,
             "vacuous": offer.plan.vacuous,
-            "cost": offer.plan.cost(found.goal.loss)._asdict(),
+            "cost": _cost(offer.plan.cost(found.goal.loss), found.goal.horizon),
             "tried": None if offer.tried is None else offer.tried._asdict(),
         }
         for offer in found

@@ -161,7 +161,7 @@ def summary(
         "epsilon_spent": (learner.spent() if learner.rounds else 0.0) if plan.private else None,
         "protected": source.protected if plan.private and isinstance(source, FileSource) else None,
         "attacker": guessed(plan, "row" if plan.max_rows is None else "person") if plan.private else None,
-        "regret_bound": plan.regret_bound,
+        "regret_bound": plan.certified_regret,
         "vacuous": bool(plan.vacuous),
         "decision": outcome.decision.tolist(),
         "score": None if scorer is None else scorer.formula(),

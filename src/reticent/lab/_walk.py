@@ -208,14 +208,18 @@ def _constant(stream: Stream) -> tuple[float | None, float | None]:
 def plan_facts(plan: BasePlan, *, spent: bool = False) -> dict[str, Any]:
     """Return what a plan promises as plain data; with `spent` also the epsilon spent on the way, which takes a while.
 
+    `regret_bound` is what is certified, `plan.certified_regret`.
+
     >>> from reticent.domains import Ball
     >>> from reticent.planning import plan_descent
     >>> found = plan_facts(plan_descent(Ball(2), 100, 1.0))
     >>> found["system"], found["epsilon"], found["horizon"]
     ('online gradient descent', None, 100)
     """
-    names = ("horizon", "lipschitz", "regret_bound", "expected_switches", "epsilon", "delta", "neighbors", "adversary")
+    names = ("horizon", "lipschitz", "expected_switches", "epsilon", "delta", "neighbors", "adversary")
     found: dict[str, Any] = {name: getattr(plan, name) for name in names}
+    # What is certified is never above what any decisions suffer; the system's own theorem may say more.
+    found |= {"regret_bound": plan.certified_regret, "regret_bound_of_its_theorem": plan.regret_bound}
     found["max_switches"] = plan.max_switches
     found["adaptive_privacy"] = bool(plan.private and plan.adaptive_privacy)
     found |= {"system": plan.system, "domain": repr(plan.domain), "text": str(plan), "explain": plan.explain()}

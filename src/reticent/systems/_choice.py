@@ -31,7 +31,7 @@ from reticent.systems import (
     perturbed,
 )
 from reticent.systems._checks import check_adversary, check_neighbors, check_rounds, check_scale
-from reticent.systems._cost import MOST_OPERATIONS, Cost
+from reticent.systems._cost import MOST_OPERATIONS, Cost, in_short
 from reticent.systems._goal import Goal, NotApplicable, System
 from reticent.systems._likeness import Tried, resting, tried
 from reticent.systems._plan import BasePlan
@@ -55,7 +55,7 @@ SYSTEMS: tuple[System, ...] = (
 )
 """Every system that a goal can be put to."""
 
-_NAME, _WIDTH = 44, 118
+_WIDTH = 118
 _NOTHING = Cost(0.0, 0.0, "")
 AIMS = ("certificate", "ordinary")
 """What a plan is chosen by: its certificate for the worst stream, or how it does on public data that are alike."""
@@ -160,13 +160,13 @@ class Comparison:
         lines = [self._heading(), ""]
         if measured:
             lines[1:] = [self._on_public_data(), ""]
-        more = f"{'loss there':>12}{'changes':>10}" if measured else ""
-        lines.append(f"{'system':<{_NAME}}{more}{'regret/round':>13}{'switches':>12}{'operations':>12}  assumes")
-        widths = (12, 10, 13, 12, 12)[0 if measured else 2 :]
-        for offer in self.offers:
-            *numbers, assumes = self._cells(offer)
+        _, *heads, _ = self._heads()
+        widths = (12, 10, 13, 12, 11, 9)[0 if measured else 2 :]
+        name = max(len(offer.system) for offer in self.offers) if self.offers else len("system")
+        table = [("system", [*heads, "assumes"]), *((offer.system, self._cells(offer)) for offer in self.offers)]
+        for system, (*numbers, assumes) in table:
             shown = "".join(f"{text:>{width}}" for text, width in zip(numbers, widths, strict=True))
-            lines.append(f"{offer.system:<{_NAME}}{shown}  {assumes}")
+            lines.append(f"{system:<{name}}{shown}  {assumes}")
         if self.refusals:
             lines += ["", "does not apply"]
             for reason, systems in self._reasons().items():
@@ -176,13 +176,10 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the same table."""
-        measured = self.resting is not None
-        heads = ["system", *(["loss there", "changes"] if measured else [])]
-        heads += ["regret/round", "switches", "operations", "assumes"]
-        table = grid(heads, [[offer.system, *self._cells(offer)] for offer in self.offers])
+        table = grid(self._heads(), [[offer.system, *self._cells(offer)] for offer in self.offers])
         refused = [[reason, "; ".join(systems)] for reason, systems in self._reasons().items()]
         below = [table, *([grid(["does not apply", "systems"], refused)] if refused else [])]
-        return card(self._heading(), note=self._on_public_data() if measured else "", below=join(below))
+        return card(self._heading(), note=self._on_public_data() if self.resting is not None else "", below=join(below))
 
     def _heading(self) -> str:
         goal = self.goal
@@ -190,6 +187,11 @@ class Comparison:
 
     def _on_public_data(self) -> str:
         return f"On the public data, never moving costs {self.resting:.6g} a round."
+
+    def _heads(self) -> list[str]:
+        """Return what stands above the columns of the table."""
+        measured = ["loss there", "changes"] if self.resting is not None else []
+        return ["system", *measured, "regret/round", "switches", "ops/round", "memory", "assumes"]
 
     def _cells(self, offer: Offer) -> list[str]:
         """Return an offer's line of the table, without its name."""
@@ -205,7 +207,7 @@ class Comparison:
             cells = ["", ""] if seen is None else [f"{seen.loss:.6g}", f"{seen.switches:,.0f}"]
         cells.append(f"{offer.regret_bound / self.goal.horizon:.6g}")
         cells.append("" if plan.expected_switches is None else f"{plan.expected_switches:,.0f}")
-        cells.append(f"{cost.operations:.1g}")
+        cells += in_short(cost, self.goal.horizon)
         return [*cells, offer.assumes + (f" ({', '.join(marks)})" if marks else "")]
 
     def _reasons(self) -> dict[str, list[str]]:
@@ -261,8 +263,9 @@ def compare_plans(
     are for the systems that need them, where the loss does not tell.
 
     A certificate that says no more than what staying at the centre does is marked as vacuous, and none is shown that is
-    above what any decisions suffer. Operations are an estimate for the whole horizon (`plan.cost(loss)` says more);
-    what takes more than `max_operations` is shown, but is not `best`.
+    above what any decisions suffer. Operations of a round and memory are estimates
+    (`plan.cost(loss)` says more); what takes more than `max_operations` over the whole horizon is shown, but is not
+    `best`.
 
     `aim="ordinary"` puts first what does well on ordinary streams, each plan with the same privacy and changes as
     before. `like` is **public** data, or a model of yours: arrays as `observe_many` takes them, or a stream of the lab.

@@ -88,6 +88,23 @@ _KINDS: dict[str, Callable[[BasePlan, Loss], Cost]] = {
 }
 
 
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+def in_short(cost: Cost, rounds: int) -> tuple[str, str]:
+    """Return the operations of a round and the memory as texts for a table; a number takes eight bytes.
+
+    >>> in_short(Cost(2.4e9, 4e7, ""), 1000), in_short(Cost(5e4, 20.0, ""), 1000)
+    (('2e6', '320 MB'), ('50', '160 B'))
+    """
+    work = cost.operations / rounds
+    digits, _, power = f"{work:.0e}".partition("e")
+    size, unit = 8 * cost.numbers, 0
+    while size >= 999.5 and unit < len(_UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{float(f'{work:.1g}'):,.4g}" if work < 1e4 else f"{digits}e{int(power)}", f"{size:.3g} {_UNITS[unit]}"
+
+
 def cost_of(plan: BasePlan, loss: Loss) -> Cost:
     """Return the cost of a plan by the kind of its work, as `BasePlan.cost` does."""
     return _KINDS[plan.work](plan, loss)

@@ -23,7 +23,13 @@ def test_regret_is_that_of_a_run_against_the_best_fixed_point():
 def test_without_seeds_nothing_is_run():
     found = cell(names.PAPER_LAZY, 10**12, 4, "S", 1e6, 0.0)
     assert found["measured"] == {}
-    assert found["certificate"] > 0
+    assert found["theorem"] == found["certificate"] > 0
+
+
+def test_certificates_are_at_most_what_any_decisions_suffer():
+    found = cell(names.PAPER_LAZY, 1000, 4, "S", 100.0, 0.0)
+    assert found["vacuous"]
+    assert found["theorem"] > found["certificate"] == 2 * 1000
 
 
 def test_a_planner_that_refuses_is_recorded():

@@ -56,6 +56,14 @@ def leading(first):
     return walk.total[0, 0]
 
 
+def approximate(first):
+    plan = rt.planning.plan_approximate_leader(PLAN.domain, 10_000, 4.0, 1.0, 1e-6)
+    walk = rt.make(plan, rt.Linear(), seed=1)._walk
+    walk.total[0] = START
+    walk.take(Rows(rounds(first), np.zeros(1 + LEFT)), Changes())
+    return walk.total[0, 0]
+
+
 def drawn(first):
     walk = Dartboard(2, np.random.default_rng(1), beta=1e-20, p=0.0)
     walk.sums[:] = START
@@ -63,7 +71,7 @@ def drawn(first):
     return walk.sums[0]
 
 
-@pytest.mark.parametrize("total", [linear, measured, kept, leading, drawn])
+@pytest.mark.parametrize("total", [linear, measured, kept, leading, approximate, drawn])
 def test_one_round_moves_a_large_sum_by_its_own_size(total):
     # 4 and -4 differ by 8; a unit more or less is the rounding of the end result.
     assert abs(total(4.0) - total(-4.0) - 8.0) <= 2.0

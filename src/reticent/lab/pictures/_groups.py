@@ -120,7 +120,9 @@ def groups(study: Study) -> list[Group]:
     """
     parts: dict[tuple[Any, ...], dict[int | None, Run]] = {}
     for run in study.runs:
-        key = (run.system, run.plan["epsilon"], run.plan["delta"], _allowed(run.plan), run.plan["regret_bound"])
+        # Plans whose certificates are both what any decisions suffer differ by their theorems; older studies have none.
+        bound = run.plan.get("regret_bound_of_its_theorem", run.plan["regret_bound"])
+        key = (run.system, run.plan["epsilon"], run.plan["delta"], _allowed(run.plan), bound)
         seeds = parts.setdefault(key, {})
         seeds.setdefault(len(seeds) if run.seed is None else run.seed, run)
     several = len({key[1] for key in parts if key[1] is not None}) > 1

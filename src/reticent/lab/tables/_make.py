@@ -260,8 +260,8 @@ def _point(cell: Cell, regret: float) -> dict[str, float]:
 
 
 def _certificates(cells: Sequence[Cell], formula: bool) -> list[dict[str, float]]:
-    sound = [cell for cell in cells if cell["certificate"] is not None and (formula or not cell["vacuous"])]
-    return [_point(cell, cell["certificate"]) for cell in sound]
+    sound = [cell for cell in cells if cell["theorem"] is not None and (formula or not cell["vacuous"])]
+    return [_point(cell, cell["theorem"]) for cell in sound]
 
 
 def _facts(points: Sequence[Mapping[str, float]], variables: Sequence[str]) -> dict[str, Any] | None:
