@@ -72,6 +72,12 @@ def _from_there(x: Array, c: Array) -> Array:
 
 
 _CUSTOM = Custom(_away, _from_there, lipschitz=1.0)
+_BOWL = Custom(
+    lambda x, c: float((x - c) @ (x - c)) / 8,
+    lambda x, c: (x - c) / 4,
+    lipschitz=1.0,
+    hessian=lambda x, c: np.eye(x.size) / 4,
+)
 
 
 def _rows(domain: Domain, loss: Loss, rounds: int) -> tuple[Any, ...]:
@@ -151,6 +157,7 @@ def _perturbed(domain: Domain, *curved: Loss) -> tuple[Callable[[], None], ...]:
     return (
         _learner(lambda: plan_objective(domain, 64, *_PRIVATE, smoothness=0.0), Linear()),
         *(_learner(lambda: plan_objective(domain, 64, *_PRIVATE, smoothness=1.0), loss) for loss in curved),
+        _learner(lambda: plan_objective(domain, 64, *_PRIVATE, smoothness=1.0, general=True), _BOWL),
         _learner(lambda: plan_sherman_koren(domain, 64, 1.0, 20), Linear()),
     )
 

@@ -12,7 +12,8 @@ from reticent.losses import Rows
 from reticent.systems._decider import Changes
 from reticent.systems.lazy_leader._lazy_leader import LazyLeaderPlan, _Cells
 from reticent.systems.perturbed import _kernel
-from reticent.systems.perturbed._learner import PerturbedWalk, ReflectedWalk
+from reticent.systems.perturbed._learner import CustomWalk, PerturbedWalk, ReflectedWalk
+from reticent.systems.perturbed._objective import ObjectivePlan
 
 LAM, SIGMA, COUNT = 1.0, 4.0, 20_000
 LINE = (np.array([[0.7], [0.7], [-0.7], [0.7]]), np.array([0.3, -0.2, 0.1, 0.4]))
@@ -25,13 +26,15 @@ SLOPES = {
 }
 
 
-def kept(domain, kind, rows, count, seed, phi=3.2, sigma=SIGMA):
-    """Decisions and noise after all rows, in runs whose last two coins both said 'keep'."""
+def kept(domain, kind, rows, count, seed, phi=3.2, sigma=SIGMA, batch=1):
+    """Decisions and noise after all rows, in runs in which every coin for the last two said 'keep'."""
     rng = np.random.default_rng(seed)
     vectors, offsets = rows
     points, noises = [], []
+    values = {"sigma": sigma, "lam": LAM, "p": 0.0, "phi": phi, "budget": 10, "smoothness": 1.0, "batch": batch}
+    plan = ObjectivePlan(domain, 10, 1.0, **values)
     for _ in range(count):
-        walk = PerturbedWalk(domain, LOSSES[kind], rng, sigma, LAM, 0.0, phi, None)
+        walk = PerturbedWalk(plan, LOSSES[kind], rng)
         walk.take(Rows(vectors[:2], offsets[:2]), Changes())
         draws = walk.counts[2]  # on the boundary a fresh draw may be the same point
         walk.take(Rows(vectors[2:], offsets[2:]), Changes())
@@ -87,6 +90,62 @@ CASES = [
 @pytest.mark.parametrize(("domain", "kind", "rows"), CASES)
 def test_kept_minimisers_have_the_law_of_fresh_ones(domain, kind, rows):
     assert worst(domain, kind, rows, COUNT, 5) > ALPHA
+
+
+@pytest.mark.parametrize(("domain", "kind", "rows"), [CASES[0], CASES[3], CASES[4]])
+def test_so_they_have_where_a_coin_is_about_several_rounds(domain, kind, rows):
+    assert worst(domain, kind, rows, COUNT, 6, batch=2) > ALPHA
+
+
+def around(x, c):
+    """A loss whose gradient points away from c, wherever x is: no direction is fixed."""
+    return math.sqrt(0.1 + float((x - c) @ (x - c)))
+
+
+def away(x, c):
+    return (x - c) / around(x, c)
+
+
+def bowl(x, c):
+    out = away(x, c)
+    return (np.eye(x.size) - np.outer(out, out)) / around(x, c)
+
+
+CENTRES = [np.array([0.3, 0.0]), np.array([-0.2, 0.2])]
+ROUND = rt.Custom(around, away, 1.0, bowl)
+FLAT = rt.Custom(around, away, 1.0, lambda x, c: np.zeros((2, 2)))  # the negative control: no determinant
+
+
+class Once(CustomWalk):
+    """A walk whose runs are looked at up to the first switch only: nothing is solved after it."""
+
+    def _renew(self):
+        if not self.done:
+            super()._renew()
+
+
+def custom_noises(loss, domain, count, seed):
+    """How long the noise is where a coin for two rounds said 'keep'."""
+    values = {"sigma": 4.0, "lam": 4.0, "p": 0.0, "phi": 12.0, "budget": 10, "smoothness": 3.2, "batch": 2}
+    plan, rng, noises = ObjectivePlan(domain, 10, 1.0, general=True, **values), np.random.default_rng(seed), []
+    rows = loss.prepare(domain, CENTRES)
+    for _ in range(count):
+        walk = Once(plan, loss, rng)
+        walk.take(rows, Changes())
+        if walk.counts[2] == 0:
+            noises.append(np.linalg.norm(walk.Z) / 4.0)
+    return noises
+
+
+@pytest.mark.parametrize("domain", [rt.Ball(2, 1.2), rt.Box([-0.8, -2.0], [0.8, 2.0])], ids=["ball", "box"])
+def test_kept_minimisers_of_custom_losses_have_noise_of_the_right_law(domain):
+    found = custom_noises(ROUND, domain, 8_000, 8)
+    assert len(found) > 400
+    assert stats.kstest(found, "chi", args=(2,)).pvalue > ALPHA
+
+
+def test_custom_losses_without_their_determinant_have_not():
+    assert stats.kstest(custom_noises(FLAT, rt.Ball(2, 1.2), 8_000, 8), "chi", args=(2,)).pvalue < ALPHA
 
 
 def test_without_the_determinant_the_law_is_another():

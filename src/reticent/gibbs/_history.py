@@ -373,6 +373,13 @@ class ObjectHistory:
         slope = _total(self._scales[:, None] * slopes)
         return float(_total(self._scales * values)), self.domain.pull(slope[None])[0][0]
 
+    def hessian(self, u: Array) -> Array:
+        """Return the matrix of second derivatives of the sum of the losses at the chart point u."""
+        if not len(self):
+            return np.zeros((u.size, u.size))
+        bends = self._read().bends(self.domain.from_chart(u))
+        return pulled_bend(self.domain, _total(self._scales[:, None, None] * bends))
+
     def _read(self) -> KeptRows:
         """Return the reader, with all rounds in it."""
         known = len(self._reader)
@@ -391,6 +398,13 @@ class ObjectHistory:
         """Start with the rounds, none of them read."""
         vars(self).update(state)
         self._forget()
+
+
+def pulled_bend(domain: Domain, bend: Array) -> Array:
+    """Return a matrix of second derivatives in the coordinates of the chart."""
+    half = domain.pull(bend)[0]
+    whole: Array = domain.pull(np.ascontiguousarray(half.T))[0]
+    return whole
 
 
 def _total(parts: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reticent._core._check import Array, norms, positive, real, vector
+from reticent._core._check import Array, matrix, norms, positive, real, vector
 from reticent._core._tags import saved
 from reticent.losses._base import Charted, Loss
 from reticent.losses._limit import SLACK, check_on_steep, refuse_steep
@@ -32,6 +32,9 @@ class KeptRows(Protocol):
     def both(self, x: Array, bounds: Array) -> tuple[Array, Array]:
         """Return values and subgradients, shape `(n, dim)`; all finite, none longer than the bound of its row."""
 
+    def bends(self, x: Array) -> Array:
+        """Return the Hessians, shape `(n, dim, dim)`, all finite; of losses that have them only."""
+
 
 def checked(domain: Charted, x: Array, value: Any, slope: Any, bound: float) -> tuple[float, Array]:
     """Return value and subgradient of one row at `x`, both checked, the second against the bound."""
@@ -44,6 +47,17 @@ def checked(domain: Charted, x: Array, value: Any, slope: Any, bound: float) -> 
             f"{bound:.6g}; declare a larger one in Custom(..., lipschitz=...)"
         )
     return height, found
+
+
+def check_hessian(x: Array, bend: Any) -> Array:
+    """Return the Hessian of one row at `x`, checked: a symmetric matrix of finite numbers."""
+    found = matrix("the Hessian of a custom loss", bend, x.size)
+    if len(found) != x.size or (np.abs(found - found.T) > _SLACK * np.abs(found).max()).any():
+        raise ValueError(
+            f"the Hessian of a custom loss must be a symmetric matrix with {x.size} rows, got "
+            f"{np.array2string(found, threshold=9, precision=6)} at {x}"
+        )
+    return (found + found.T) / 2
 
 
 def check_all(domain: Charted, x: Array, values: Array, slopes: Array, bounds: Array) -> None:
@@ -81,6 +95,10 @@ class OneByOne:
             for item, bound in zip(self._items, bounds.tolist(), strict=True)
         ]
         return np.array([value for value, _ in found]), np.array([slope for _, slope in found])
+
+    def bends(self, x: Array) -> Array:
+        """Return the Hessians, all finite."""
+        return np.array([self.loss.bend(x, item) for item in self._items])
 
 
 # Losses that the caller writes: any convex function of the point and an object per round.
@@ -121,7 +139,8 @@ class Custom(Loss):
     """The loss `value(x, datum)` with a subgradient `subgradient(x, datum)`, convex in `x`.
 
     `lipschitz` declares the Lipschitz constant in `x` over the domain, as a number or per round as a function
-    of the datum. It is taken on trust: privacy that rests on it is only as good as the declaration.
+    of the datum. It is taken on trust: privacy that rests on it is only as good as the declaration. `hessian(x, datum)`
+    is the matrix of second derivatives, for the few systems that need it (`ObjectivePerturbation`, `ShermanKoren`).
 
     >>> distance = Custom(
     ...     lambda x, c: float(np.abs(x - c).sum()), lambda x, c: np.sign(x - c), lipschitz=2**0.5
@@ -134,25 +153,29 @@ class Custom(Loss):
     value: Callable[[Array, Any], float]
     subgradient: Callable[[Array, Any], ArrayLike]
     bound: float | Callable[[Any], float] | None
+    hessian: Callable[[Array, Any], ArrayLike] | None
 
     def __init__(
         self,
         value: Callable[[Array, Any], float],
         subgradient: Callable[[Array, Any], ArrayLike],
         lipschitz: float | Callable[[Any], float] | None = None,
+        hessian: Callable[[Array, Any], ArrayLike] | None = None,
     ) -> None:
-        for name, function in (("value", value), ("subgradient", subgradient)):
-            if not callable(function):
+        for name, function in (("value", value), ("subgradient", subgradient), ("hessian", hessian)):
+            if not callable(function) and (name != "hessian" or function is not None):
                 raise ValueError(f"{name} must be a function of a point and a datum, got {function!r}")
         if lipschitz is not None and not callable(lipschitz):
             lipschitz = positive("lipschitz", lipschitz, zero=True)
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "subgradient", subgradient)
         object.__setattr__(self, "bound", lipschitz)
+        object.__setattr__(self, "hessian", hessian)
 
     def __repr__(self) -> str:
         """Return the call that makes this loss."""
-        return f"Custom({self.value!r}, {self.subgradient!r}, lipschitz={self.bound!r})"
+        bend = "" if self.hessian is None else f", hessian={self.hessian!r}"
+        return f"Custom({self.value!r}, {self.subgradient!r}, lipschitz={self.bound!r}{bend})"
 
     def values(self, x: ArrayLike, items: Sequence[Any]) -> Array:
         """Return the loss of each object at the point `x`, shape `(n,)`."""
@@ -200,6 +223,18 @@ class Custom(Loss):
     def look(self, domain: Charted, x: Array, item: Any, bound: float) -> tuple[float, Array]:
         """Return value and subgradient of one object at `x`, both checked, the second against the bound."""
         return checked(domain, x, self.value(x, item), self.subgradient(x, item), bound)
+
+    def bend(self, x: Array, item: Any) -> Array:
+        """Return the Hessian of one object at `x`: a symmetric matrix of finite numbers.
+
+        >>> bowl = Custom(lambda x, c: float(x @ x) / 2, lambda x, c: x, hessian=lambda x, c: np.eye(2))
+        >>> bowl.bend(np.zeros(2), None)
+        array([[1., 0.],
+               [0., 1.]])
+        """
+        if self.hessian is None:
+            raise ValueError(f"hessian must be given, got none in {self!r}; write Custom(..., hessian=...)")
+        return check_hessian(x, self.hessian(x, item))
 
     def reader(self, domain: Charted) -> KeptRows:
         """Return what reads many rows at one point, again and again, for a measure."""

@@ -17,7 +17,7 @@ import numpy as np
 from reticent._core._check import Array, integer, real
 from reticent._core._tags import saved
 from reticent.losses._base import Charted
-from reticent.losses._custom import Custom, Objects, check_all, checked
+from reticent.losses._custom import Custom, Objects, check_all, check_hessian, checked
 
 if TYPE_CHECKING:
     from reticent.domains import Domain
@@ -244,6 +244,14 @@ class Engine(ABC):
     def across(self, x: Array, data: Any) -> tuple[Array, Array] | None:
         """Return values and gradients of many data at x, as `heights` does."""
 
+    @abstractmethod
+    def bend(self, x: Array, datum: Any) -> Array:
+        """Return the Hessian at x."""
+
+    @abstractmethod
+    def bends(self, x: Array, data: Any) -> Array | None:
+        """Return the Hessians of many data at x, as `heights` does."""
+
     def takes(self, x: Array, datum: Any, data: Any) -> bool:
         """Say whether many data like this one, the first of them, can be evaluated together, and as if one by one."""
         together = self.across(x, data)
@@ -355,6 +363,16 @@ class StackedReader:
         check_all(self.domain, x, values, slopes, bounds)
         return values, slopes
 
+    def bends(self, x: Array) -> Array:
+        """Return the Hessians, all finite."""
+        found = np.empty((len(self), x.size, x.size))
+        for rows, part in self._read(x, self.engine.bends, self.engine.bend):
+            found[rows] = part
+        good = np.isfinite(found).all(axis=(1, 2))
+        if not good.all():
+            check_hessian(x, found[np.argmin(good)])
+        return found
+
     def _read(
         self, x: Array, together: Callable[[Array, Any], Any], alone: Callable[[Array, Any], Any]
     ) -> Iterator[tuple[Any, Any]]:
@@ -422,7 +440,7 @@ Bound = float | Callable[[Any], float]
 @saved("part of a stack")
 @dataclass(frozen=True)
 class _Part:
-    """The value or the slope of an engine as a function; it goes by the name of the caller's."""
+    """The value, the slope or the bend of an engine as a function; it goes by the name of the caller's."""
 
     engine: Engine
     part: str
@@ -461,7 +479,7 @@ class Differentiated(Custom):
                 f"lipschitz must be given to {engine.maker}, got None: the Lipschitz constant of fn in the point over "
                 "the domain, as a number or as a function of the datum; privacy rests on it"
             )
-        super().__init__(_Part(engine, "value"), _Part(engine, "slope"), lipschitz)
+        super().__init__(_Part(engine, "value"), _Part(engine, "slope"), lipschitz, _Part(engine, "bend"))
         object.__setattr__(self, "engine", engine)
         object.__setattr__(self, "probe", integer("probe", probe, least=0))
 
@@ -498,6 +516,14 @@ class Differentiated(Custom):
         except Exception as error:
             raise _failed("a loss", self.engine, error) from error
         return checked(domain, x, value, slope, bound)
+
+    def bend(self, x: Array, item: Any) -> Array:
+        """Return the Hessian of one datum at `x`, checked."""
+        try:
+            found = self.engine.bend(x, item)
+        except Exception as error:
+            raise _failed("a loss", self.engine, error) from error
+        return check_hessian(x, found)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ class JaxEngine(Engine):
         self._many = jax.jit(jax.vmap(jax.value_and_grad(scalar), in_axes=(0, None)))
         self._heights = jax.jit(jax.vmap(scalar, in_axes=(None, 0)))
         self._across = jax.jit(jax.vmap(jax.value_and_grad(scalar), in_axes=(None, 0)))
+        self._bend = jax.jit(jax.hessian(scalar))
+        self._bends = jax.jit(jax.vmap(jax.hessian(scalar), in_axes=(None, 0)))
 
     def value(self, x: Array, datum: Any) -> float:
         """Return the value at x."""
@@ -87,6 +89,16 @@ class JaxEngine(Engine):
         with self.jax.enable_x64(True):
             values, slopes = self._across(x, data)
             return np.asarray(values), np.asarray(slopes)
+
+    def bend(self, x: Array, datum: Any) -> Array:
+        """Return the Hessian at x."""
+        with self.jax.enable_x64(True):
+            return np.asarray(self._bend(x, self._arrays(datum)))
+
+    def bends(self, x: Array, data: Any) -> Array:
+        """Return the Hessians of many data of one shape at x, in one call."""
+        with self.jax.enable_x64(True):
+            return np.asarray(self._bends(x, data))
 
     def _arrays(self, datum: Any) -> Any:
         """Return a datum with arrays in the place of numbers, as it is among many."""

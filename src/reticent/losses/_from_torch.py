@@ -65,6 +65,22 @@ class TorchEngine(Engine):
         )
         return None if found is None else (found[1], found[0])
 
+    def bend(self, x: Array, datum: Any) -> Array:
+        """Return the Hessian at x."""
+        with self.torch.enable_grad():
+            found = self.torch.autograd.functional.hessian(
+                lambda point: self._call(point, self._tensors(datum)), self.torch.tensor(x)
+            )
+        bend: Array = found.numpy()
+        return bend
+
+    def bends(self, x: Array, data: Any) -> Array | None:
+        """Return the Hessians of many data of one shape at x, as `heights` does."""
+        found: Array | None = self._together(
+            self.torch.func.vmap(self.torch.func.hessian(self._call), in_dims=(None, 0)), x, data
+        )
+        return found
+
     def _together(self, batched: Callable[[Any, Any], Any], x: Array, data: Any) -> Any:
         """Return what a function of many data gives, as arrays; None if PyTorch cannot take them together at x.
 

@@ -39,6 +39,8 @@ def described(loss: Loss) -> dict[str, Any]:
     }
     if isinstance(loss, Differentiated):
         found |= {"maker": loss.engine.maker, "probe": loss.probe}
+    elif loss.hessian is not None:
+        found["hessian"] = _name(loss.hessian)
     return found
 
 

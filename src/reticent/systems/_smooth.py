@@ -8,7 +8,7 @@ import numpy as np
 
 from reticent._core._check import Array
 from reticent._core._tags import saved
-from reticent.losses import GeneralisedLinear, Loss, Rows
+from reticent.losses import Custom, GeneralisedLinear, Loss, Rows
 from reticent.losses._gate import Gate
 from reticent.losses._limit import SLACK
 from reticent.systems._inbox import Inbox
@@ -40,7 +40,11 @@ class SmoothGate(Gate):
             first += len(rows)
         return parts
 
-    def _refuse_curved(self, rows: Rows, first: int) -> None:
+    def _refuse_curved(self, rows: Any, first: int) -> None:
+        if isinstance(self.loss, Custom) and self.loss.hessian is not None:
+            reader = self.loss.reader(self.domain)
+            reader.add(rows.items)
+            check_bend(rows.scales[:, None, None] * reader.bends(self.domain.center), self.smoothness, first)
         if not isinstance(self.loss, GeneralisedLinear):
             return
         with np.errstate(over="ignore", invalid="ignore"):
@@ -75,6 +79,23 @@ class SmoothGateEverywhere(SmoothGate):
 
     def _largest(self, loss: GeneralisedLinear, rows: Rows) -> Array | float:
         return largest_bend(loss)
+
+
+def check_bend(bends: Array, smoothness: float, first: int | None = None) -> None:
+    """Refuse Hessians of custom losses with eigenvalues below 0 or above the smoothness; rows count from `first` on."""
+    if not len(bends):
+        return
+    values = np.linalg.eigvalsh(bends)
+    room = SLACK * smoothness
+    wrong = ~((values[:, 0] >= -room) & (values[:, -1] <= smoothness + room))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        name = "a round" if first is None else f"row {first + row}"
+        raise ValueError(
+            f"{name} has second derivatives from {values[row, 0]:.6g} to {values[row, -1]:.6g}, and the plan is for "
+            f"those from 0 to smoothness={smoothness:.6g}; plan with a larger smoothness, or scale the loss by a "
+            "public factor"
+        )
 
 
 def largest_bend(loss: GeneralisedLinear) -> float:

@@ -1,5 +1,6 @@
 """Cases of perturbed leaders: objective perturbation, the lazy perturbed leader, and the lazy leader."""
 
+import numpy as np
 from _case import Case
 
 import reticent as rt
@@ -15,6 +16,21 @@ def objective(domain, smoothness, **options):
 
 BOX = rt.Box([-1.0, 0.0], [1.0, 2.0])
 
+
+def away(x, c):
+    return float(np.sqrt(1 + (x - c) @ (x - c)))
+
+
+def slope(x, c):
+    return (x - c) / away(x, c)
+
+
+def bend(x, c):
+    return (np.eye(x.size) - np.outer(slope(x, c), slope(x, c))) / away(x, c)
+
+
+round_bowl = rt.Custom(away, slope, 1.0, bend)
+
 CASES = [
     Case("independent-ball", lambda: plan_independent(rt.Ball(3), 400, 1.0), rt.Hinge(), certified=False),
     Case("independent-box", lambda: plan_independent(BOX, 400, 1.0, 3), rt.Linear(), certified=False),
@@ -22,6 +38,8 @@ CASES = [
     Case("objective-ball-logistic", objective(rt.Ball(3), 1.0), rt.Logistic()),
     Case("objective-box-huber", objective(BOX, 1.0, neighbors="zero-out"), rt.Huber(0.5)),
     Case("objective-interval-squared", objective(rt.Interval(-1.0, 1.0), 0.5), rt.Squared(), scale=0.6),
+    Case("objective-batches", objective(rt.Ball(3), 1.0, batch=7), rt.Logistic()),
+    Case("objective-custom", objective(BOX, 1.0, general=True, batch=3), round_bowl),
     Case("objective-simplex", objective(rt.Simplex(3), 0.0), rt.Linear()),
     Case("sherman-koren-linear", lambda: plan_sherman_koren(rt.Ball(3), 400, 1.0, 40), rt.Linear()),
     Case("sherman-koren-box", lambda: plan_sherman_koren(BOX, 400, 1.0, 40), rt.Linear()),

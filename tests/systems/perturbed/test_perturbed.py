@@ -7,7 +7,7 @@ import pytest
 
 import reticent as rt
 from reticent.systems.lazy_leader._lazy_leader import LazyLeader, plan_lazy_leader
-from reticent.systems.perturbed._kernel import minimise, responsiveness
+from reticent.systems.perturbed._kernel import minimise, swell
 from reticent.systems.perturbed._lazy import plan_sherman_koren
 from reticent.systems.perturbed._learner import ObjectivePerturbation, ShermanKoren
 from reticent.systems.perturbed._objective import ObjectivePlan, plan_objective
@@ -55,21 +55,23 @@ def test_determinants_agree_with_differences_inside_and_on_the_boundary(domain, 
     d, faces = domain.chart_dim, set()
     for size in (0.5, 3.0, 20.0, 60.0) * 3:
         vectors, offsets, lam = problem(domain, loss, rng)
-        a, c = rng.normal(size=d), rng.normal()
+        count = int(rng.integers(1, 4))  # one round, or a batch of several
+        A, c = rng.normal(size=(count, d)), rng.normal(size=count)
         Z = size * rng.normal(size=d)
 
-        def moved(Z, vectors=vectors, offsets=offsets, lam=lam, a=a, c=c):
+        def moved(Z, vectors=vectors, offsets=offsets, lam=lam, A=A, c=c):
             x = solved(domain, loss, vectors, offsets, lam, Z)[0]
-            return Z - loss.dphi(np.array([a @ x + c]))[0] * a
+            return Z - loss.dphi(A @ x + c) @ A
 
         x, H, free, nu = solved(domain, loss, vectors, offsets, lam, Z)
         faces.add((nu > 0, int(free.sum())))
         h = 1e-5 * (1 + size)
         jacobian = np.array([(moved(Z + h * e) - moved(Z - h * e)) / (2 * h) for e in np.eye(d)]).T
-        bend = loss.d2phi(np.array([a @ x + c]))[0]
-        claimed = 1 + bend * responsiveness(domain.body, lam, nu, H, free, x, a)
-        assert claimed == pytest.approx(np.linalg.det(jacobian), rel=1e-5)
-        assert 1 <= claimed <= 1 + bend * (a @ a) / lam
+        bend = (A * loss.d2phi(A @ x + c)[:, None]).T @ A
+        claimed = swell(domain.body, lam, nu, H, free, x, bend)
+        assert math.exp(claimed) == pytest.approx(np.linalg.det(jacobian), rel=1e-5)
+        directions = min(count, d)
+        assert 0 <= claimed <= directions * math.log1p(np.trace(bend) / lam / directions) * (1 + 1e-9)
     assert len(faces) > 1
 
 

@@ -11,7 +11,7 @@ from reticent.systems._bounds import noise_cost
 from reticent.systems._goal import Goal, NotApplicable
 from reticent.systems.lazy_leader._lazy_leader import SYSTEMS as LAZY_LEADER
 from reticent.systems.lazy_leader._lazy_leader import LazyLeaderPlan, noise_width, plan_lazy_leader
-from reticent.systems.perturbed._law import best_lam, drift, leader_regret
+from reticent.systems.perturbed._law import best_lam, drift, leader_regret, swelling
 from reticent.systems.perturbed._lazy import LAZY as SHERMAN_KOREN
 from reticent.systems.perturbed._lazy import ShermanKorenPlan, plan_sherman_koren
 from reticent.systems.perturbed._objective import PRIVATE as OBJECTIVE
@@ -45,8 +45,21 @@ def test_drift_is_that_of_the_exact_ratio_for_linear_losses_and_above_it_for_oth
     # The largest ratio there can be: the slope follows the noise, and the determinant is as large as it may.
     k = np.clip(z, -noise, noise)
     largest = np.maximum(1.1 * np.exp(k * z - k * k / 2 - log_phi) - 1, 0).mean()
-    assert largest <= drift(log_phi, noise, 0.1) * (1 + 1e-3)
-    assert drift(0.01, noise, 0.1) == 1.0
+    assert largest <= drift(log_phi, noise, swelling(0.1)) * (1 + 1e-3)
+    assert drift(0.01, noise, swelling(0.1)) == 1.0
+
+
+@pytest.mark.parametrize(("noise", "log_phi", "k"), [(0.3, 1.2, 2), (0.1, 0.7, 10), (0.02, 0.12, 3), (1.0, 4.0, 5)])
+def test_drift_in_several_directions_is_that_of_the_longest_noise(noise, log_phi, k):
+    b = stats.chi(k).ppf((np.arange(1_000_000) + 0.5) / 1_000_000)
+    swell = swelling(0.02, k, 1, k)
+    slope = np.minimum(b, noise)  # the best that a gradient along the noise can do, either way
+    high = np.maximum(np.exp(slope * b - slope**2 / 2 + swell - log_phi) - 1, 0).mean()
+    low = np.maximum(math.exp(-2 * log_phi) - np.exp(-noise * b - noise**2 / 2 - log_phi), 0).mean()
+    found = drift(log_phi, noise, swell, k)
+    assert max(high, low) * (1 - 1e-3) <= found <= max(high, low) * 1.1
+    # One direction would not do.
+    assert drift(log_phi, noise, swell) < max(high, low)
 
 
 @pytest.mark.parametrize(("smoothness", "neighbors"), [(0.0, "zero-out"), (1.0, "replace")])
@@ -63,6 +76,31 @@ def test_private_plans_meet_their_goal_and_use_it_up(smoothness, neighbors):
     )
     assert tight.budget <= 50
     assert tight.regret_bound > plan.regret_bound
+
+
+def test_batches_are_taken_where_switches_are_few_or_runs_short():
+    goal = (rt.Ball(10), 100_000, 1.0, 1.0, 1e-6)
+    capped = plan_objective(*goal, smoothness=1.0, max_switches=300)
+    assert capped.batch > 1
+    assert capped.max_switches <= 300
+    assert capped.regret_bound < 0.8 * plan_objective(*goal, smoothness=1.0, max_switches=300, batch=1).regret_bound
+    assert plan_objective(*goal, smoothness=1.0).batch == 1  # long and free: coins cost less than they save
+    given = plan_objective(rt.Ball(3), 1000, 1.0, 1.0, 1e-6, smoothness=1.0, batch=5)
+    assert given.batch == 5
+    assert given.account().epsilon(1e-6) <= 1.0
+    with pytest.raises(ValueError, match="batch"):
+        plan_objective(rt.Ball(3), 1000, 1.0, 1.0, 1e-6, smoothness=1.0, batch=0)
+
+
+def test_plans_for_losses_of_any_form_cost_what_their_directions_cost():
+    goal = (rt.Ball(4), 20_000, 1.0, 1.0, 1e-6)
+    linear, general = (plan_objective(*goal, smoothness=0.25, general=g) for g in (False, True))
+    assert linear.regret_bound < general.regret_bound
+    assert not general.vacuous
+    assert 0.97 < general.account().epsilon(1e-6) <= 1.0
+    line = (rt.Interval(-1.0, 1.0), *goal[1:])
+    one, other = (plan_objective(*line, smoothness=0.25, general=g) for g in (False, True))
+    assert one.regret_bound == pytest.approx(other.regret_bound, rel=1e-3)
 
 
 def test_small_goals_still_have_a_plan():
@@ -113,6 +151,11 @@ def test_refusals_say_what_to_do():
     for loss in (rt.Absolute(), rt.Hinge(), rt.Pinball(0.5)):
         with pytest.raises(ValueError, match="PCOMW and DPFTRL do not need smoothness"):
             plan.check_loss(loss)
+    bowl = {"value": lambda x, c: float(x @ x), "subgradient": lambda x, c: 2 * x, "lipschitz": 2.0}
+    with pytest.raises(ValueError, match="with its hessian="):
+        plan.check_loss(rt.Custom(**bowl))
+    with pytest.raises(ValueError, match="general=True"):
+        plan.check_loss(rt.Custom(**bowl, hessian=lambda x, c: 2 * np.eye(2)))
     with pytest.raises(ValueError, match="smoothness must be greater"):
         plan.check_loss(rt.Logistic())
     with pytest.raises(ValueError, match="max_switches"):

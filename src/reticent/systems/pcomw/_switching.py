@@ -194,6 +194,30 @@ def overrun(budget: int, n: int, p: Number, log_phi: Number, clip: Number, steps
     return total
 
 
+def weighted_variation(horizon: int, batch: int, p: Number, clip: Number) -> float:
+    """Return the sum over batches of their rounds times the distance of their decision from its measure.
+
+    >>> weighted_variation(9, 2, 0.0, 0.01)
+    0.16
+    """
+    coins, left = divmod(horizon, batch)
+    return batch * float(variation_sum(coins, p, clip)) + left * float(variation(coins, p, clip))
+
+
+def weighted_overrun(horizon: int, batch: int, budget: int, p: Number, log_phi: Number, clip: Number) -> float:
+    """Return the sum over batches of their rounds times the chance that the budget is spent before.
+
+    >>> weighted_overrun(9, 2, 4, 0.0, 5.0, 0.0)
+    0.0
+    """
+    coins, left = divmod(horizon, batch)
+    if not coins:
+        return 0.0
+    # The decision of the last full batch has n - 1 coins behind it, that of a shorter one after it n.
+    bound = batch * float(overrun(budget, coins - 1, p, log_phi, clip))
+    return bound + left * math.exp(float(log_tail(budget + 1, coins, p, log_phi, clip)))
+
+
 def near_exact(horizon: int, switches: int, draws: int) -> float:
     """Return how exact draws must be for a plan without a privacy claim (docs/theory, P7).
 
@@ -266,22 +290,14 @@ class Switching:
 
     def weighted_variation(self) -> float:
         """Return the sum over the batches of their rounds times the distance of their decision from its measure."""
-        plan = self.plan
-        full = plan.batch * float(variation_sum(plan.coins, plan.p, self.clip))
-        return full + self._left_over() * float(variation(plan.coins, plan.p, self.clip))
+        return weighted_variation(self.plan.horizon or 0, self.plan.batch, self.plan.p, self.clip)
 
     def weighted_overrun(self) -> float:
         """Return the sum over the batches of their rounds times the chance that the budget is spent before."""
         plan = self.plan
-        if plan.budget is None or plan.coins == 0:
+        if plan.budget is None:
             return 0.0
-        # The decision of the last full batch has n - 1 coins behind it, that of a shorter one after it n.
-        bound = plan.batch * float(overrun(plan.budget, plan.coins - 1, plan.p, self.log_phi, self.clip))
-        last = math.exp(float(log_tail(plan.budget + 1, plan.coins, plan.p, self.log_phi, self.clip)))
-        return bound + self._left_over() * last
-
-    def _left_over(self) -> int:
-        return (self.plan.horizon or 0) - self.plan.coins * self.plan.batch
+        return weighted_overrun(plan.horizon or 0, plan.batch, plan.budget, plan.p, self.log_phi, self.clip)
 
 
 def _array(value: Number) -> Array:

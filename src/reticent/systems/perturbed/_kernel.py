@@ -16,10 +16,12 @@ from reticent.systems._decider import NEVER
 from reticent.systems._kernels import next_coin
 from reticent.systems._nearest import nearest
 
-_NEAR = 1e-12  # of the radius: a Newton step that short has arrived
-_GOOD = (
-    1e-6  # of the radius: what a minimiser may be off by, were the curvature least where it is not, before a run stops
-)
+NEAR = 1e-12
+"""Of the radius: a Newton step that short has arrived."""
+GOOD = 1e-6
+"""Of the radius: what a minimiser may be off by, were the curvature least where it is not, before a run stops."""
+TURNS, LATE = 300, 100
+"""Newton steps at most, and after how many a step of 1e-9 of the radius will do."""
 
 
 @kernel
@@ -138,12 +140,38 @@ def _box_step(lo, hi, lam, x, g, H, y):
 
 
 @kernel
+def newton_point(body, lam, x, g, H, y):
+    """Write the minimiser of the quadratic model at x over a ball or a box into y; return the multiplier of a ball."""
+    if body.ball:
+        return _ball_step(body.radius, lam, x, g, H, y)
+    _box_step(body.lo, body.hi, lam, x, g, H, y)
+    return 0.0
+
+
+@kernel
+def settle(body, lam, x, g, H, free):
+    """Say which coordinates are free at a minimiser; a minimum that was not found is an error, never a decision."""
+    d = x.size
+    y = np.empty(d)
+    trace = lam
+    for j in range(d):
+        trace += H[j, j]
+    for j in range(d):
+        y[j] = x[j] - g[j] / trace
+    nearest(body, y, y)
+    for j in range(d):
+        free[j] = body.ball or body.lo[j] < x[j] < body.hi[j]
+        if not abs(y[j] - x[j]) * trace <= GOOD * lam * body.radius:
+            raise RuntimeError("the minimiser of the perturbed losses was not found to the accuracy of the arithmetic")
+
+
+@kernel
 def minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, free):
     """Bring x to the minimiser over the body, leave the Hessian there in H, say which coordinates are free.
 
     For linear losses that is a nearest point, on any body; curvature needs a ball or a box. There Newton steps on the
     exact quadratic model over the body are cut back until the slope along the step is not much positive; the multiplier
-    of a ball is returned. A minimum that is not found is an error, never a decision.
+    of a ball is returned. `CustomWalk` does the same with the caller's functions.
     """
     d = x.size
     if code < 0:
@@ -155,17 +183,14 @@ def minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, fr
     next_H = H.copy()
     derivatives(code, parameter, lam, vectors, offsets, count, b, Z, x, g, H)
     nu = 0.0
-    for turn in range(300):
-        if body.ball:
-            nu = _ball_step(body.radius, lam, x, g, H, y)
-        else:
-            _box_step(body.lo, body.hi, lam, x, g, H, y)
+    for turn in range(TURNS):
+        nu = newton_point(body, lam, x, g, H, y)
         gain = far = 0.0
         steep = math.sqrt(dot(g, g))
         for j in range(d):
             gain -= g[j] * (y[j] - x[j])
             far = max(far, abs(y[j] - x[j]))
-        if far <= _NEAR * body.radius or (turn >= 100 and far <= 1e-9 * body.radius):
+        if far <= NEAR * body.radius or (turn >= LATE and far <= 1e-9 * body.radius):
             break
         part = 1.0
         while True:
@@ -183,106 +208,161 @@ def minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, fr
         put(next_g, g)
         for j in range(d):
             put(next_H[j], H[j])
-    trace = lam
-    for j in range(d):
-        trace += H[j, j]
-    for j in range(d):
-        y[j] = x[j] - g[j] / trace
-    nearest(body, y, y)
-    for j in range(d):
-        free[j] = body.ball or body.lo[j] < x[j] < body.hi[j]
-        if not abs(y[j] - x[j]) * trace <= _GOOD * lam * body.radius:
-            raise RuntimeError("the minimiser of the perturbed losses was not found to the accuracy of the arithmetic")
+    settle(body, lam, x, g, H, free)
     return nu
 
 
 @kernel
-def responsiveness(body, lam, nu, H, free, x, a):
-    """a'Ma: how fast a.x falls as Z moves along a, x kept on the face of the body where it is (R5b)."""
+def swell(body, lam, nu, H, free, x, more):
+    """The logarithm of det(1 + more Xi): how much `more` curvature at x makes of the determinant there (R5b).
+
+    Xi says how fast x falls as Z moves, x kept on the face of the body where it is: the inverse of H + lam + nu, on
+    coordinates that are free, and on the sphere's tangent space.
+    """
     d = x.size
-    P = raised(H, lam + nu)
-    along = a.copy()
+    P, M = raised(H, lam + nu), more.copy()
     for j in range(d):
         if not free[j]:
-            along[j] = 0.0
             P[j] = 0.0
             P[:, j] = 0.0
             P[j, j] = 1.0
+            M[j] = 0.0
+            M[:, j] = 0.0
     W = inverse_cholesky(P)
-    first = lower_times(W, along)
-    value = dot(first, first)
+    for _ in range(2):  # W M W', from both sides
+        turned = np.empty((d, d))
+        for j in range(d):
+            put(lower_times(W, M[j]), turned[j])
+        for j in range(d):
+            for k in range(d):
+                M[j, k] = turned[k, j]
     if body.ball and nu > 0.0:
-        second = lower_times(W, x)
-        value -= dot(first, second) ** 2 / dot(second, second)
+        along = lower_times(W, x)
+        length = math.sqrt(dot(along, along))
+        for j in range(d):
+            along[j] /= length
+        across = np.empty(d)
+        for j in range(d):
+            across[j] = dot(M[j], along)
+        twice = dot(across, along)
+        for j in range(d):
+            for k in range(d):
+                M[j, k] += along[j] * twice * along[k] - along[j] * across[k] - across[j] * along[k]
+    V = inverse_cholesky(raised(M, 1.0))
+    value = 0.0
+    for j in range(d):
+        value -= 2.0 * math.log(V[j, j])
     return max(value, 0.0)
 
 
 @kernel
-def log_ratio(body, slope, bend, lam, sigma, nu, H, free, x, Z, a):
-    """The logarithm of next over present density of the state (x, n), for a loss of this slope and bend along a."""
-    towards = slope * dot(a, Z) - 0.5 * slope * slope * dot(a, a)
-    value = towards / (sigma * sigma)
-    if bend > 0.0:
-        value += math.log1p(bend * responsiveness(body, lam, nu, H, free, x, a))
+def log_ratio(body, lam, sigma, nu, H, free, x, Z, g, curved, more):
+    """The logarithm of next over present density of the state, for rounds whose gradient at x is g in all.
+
+    `more` is their Hessian there, if they are `curved`; H and Z are as before these rounds.
+    """
+    value = (dot(g, Z) - 0.5 * dot(g, g)) / (sigma * sigma)
+    if curved:
+        value += swell(body, lam, nu, H, free, x, more)
     return value
+
+
+@kernel
+def fresh(rng, sigma, Z):
+    """Draw Z afresh."""
+    for j in range(Z.size):
+        Z[j] = sigma * standard_normal(rng)
 
 
 @kernel
 def renew(rng, body, code, parameter, lam, sigma, vectors, offsets, count, b, Z, x, H, free):
     """Draw Z afresh and go to its minimiser; return the multiplier."""
-    for j in range(x.size):
-        Z[j] = sigma * standard_normal(rng)
+    fresh(rng, sigma, Z)
     return minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, free)
 
 
 @kernel
-def play(rng, body, code, parameter, lam, sigma, coin, cap, vectors, offsets, start, state, nu, counts, level, out):
-    """Take in rows from `start` on; return the number of the next one and of changes, which are written to `out`.
+def absorb(body, lam, sigma, coin, batch, g, curved, bend, state, nu, counts, level):
+    """Take in the gradient of one round at the decision, and its Hessian there; say whether the decision is to change.
 
     `counts` holds the rounds taken in, the round at which the next coin is due, and the draws made after the first.
+    A coin is about the rounds since the last end of a batch, whose sums are in `block` and `block_H`: Z and H hold
+    them already. H is kept in twice the precision (docs/theory, Q12).
+    """
+    Z, x, H, rest_H, free, block, block_H = state
+    d = x.size
+    for j in range(d):
+        Z[j] -= g[j]
+        block[j] += g[j]
+        if curved:
+            for k in range(d):
+                add_exactly(H[j], rest_H[j], k, bend[j, k])
+                block_H[j, k] += bend[j, k]
+    counts[0] += 1
+    if counts[0] % batch != 0:
+        return False
+    switches = counts[0] == counts[1]
+    if switches and level[0] > 0.0:
+        before = np.empty(d)
+        for j in range(d):
+            before[j] = Z[j] + block[j]
+        bent = False
+        for j in range(d):
+            bent = bent or block_H[j, j] != 0.0
+        H_before = H - block_H if bent else H
+        ratio = log_ratio(body, lam, sigma, nu[0], H_before, free, x, before, block, bent, block_H)
+        switches = math.log(level[0]) > ratio - coin[0]
+    block[:] = 0.0
+    block_H[:] = 0.0
+    return switches
+
+
+@kernel
+def play(
+    rng, body, code, parameter, lam, sigma, coin, batch, cap, vectors, offsets, start, sums, state, nu, counts, level,
+    out,
+):  # fmt: skip
+    """Take in rows from `start` on; return the number of the next one and of changes, which are written to `out`.
+
     Sums that decisions are drawn from are kept in twice the precision (docs/theory, Q12).
     """
-    b, rest, Z, x, H, rest_H, free = state
+    b, rest = sums
+    Z, x, H, rest_H, free, _, _ = state
     places, points = out
     n, d = vectors.shape
     changes, i = 0, start
-    before = np.empty(d)
-    sums = code < 0 or code == SQUARED
+    before, g, bend = np.empty(d), np.empty(d), np.zeros((d, d))
+    known = code < 0 or code == SQUARED
     while i < n and changes < places.size:
         if counts[2] >= cap:
             counts[0] += n - i
             return n, changes
         a = vectors[i]
-        slope, bend = 1.0, 0.0
+        slope, curve = 1.0, 0.0
         if code >= 0:
             m = margin(vectors, offsets, i, x)
-            slope, bend = dphi(code, parameter, m), d2phi(code, parameter, m)
-        due = counts[0] + 1 == counts[1]
-        switches = due
-        if due and level[0] > 0.0:
-            ratio = log_ratio(body, slope, bend, lam, sigma, nu[0], H, free, x, Z, a)
-            switches = math.log(level[0]) > ratio - coin[0]
+            slope, curve = dphi(code, parameter, m), d2phi(code, parameter, m)
         for j in range(d):
-            Z[j] -= slope * a[j]
-            if sums:
+            g[j] = slope * a[j]
+            if known:
                 add_exactly(b, rest, j, offsets[i] * a[j] if code >= 0 else a[j])
-            if bend > 0.0:
+            if curve > 0.0:
                 for k in range(d):
-                    add_exactly(H[j], rest_H[j], k, bend * a[j] * a[k])
+                    bend[j, k] = curve * a[j] * a[k]
+        switches = absorb(body, lam, sigma, coin, batch, g, curve > 0.0, bend, state, nu, counts, level)
         i += 1
-        counts[0] += 1
         if switches:
             put(x, before)
             nu[0] = renew(rng, body, code, parameter, lam, sigma, vectors, offsets, i, b, Z, x, H, free)
             counts[2] += 1
-            if not sums:
+            if not known:
                 rest_H[:] = 0.0  # H has been found anew
             if (before != x).any():
                 places[changes] = counts[0]
                 put(x, points[changes])
                 changes += 1
-        if due:
-            counts[1], level[0] = next_coin(rng, coin[1:], counts[0], 1, NEVER)
+        if counts[0] == counts[1]:
+            counts[1], level[0] = next_coin(rng, coin[1:], counts[0], batch, NEVER)
     return i, changes
 
 

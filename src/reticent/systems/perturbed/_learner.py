@@ -10,14 +10,14 @@ import numpy as np
 from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.domains import Domain
-from reticent.losses import Linear, Loss, Rows, Squared
+from reticent.losses import Custom, Linear, Loss, Objects, Rows, Squared
 from reticent.losses._gate import Gate
 from reticent.saving import refuse_unless
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
-from reticent.systems._smooth import SmoothGate, limit_inbox
-from reticent.systems._steps import CompiledLoss, StepWalk
+from reticent.systems._smooth import SmoothGate, check_bend, limit_inbox
+from reticent.systems._steps import CompiledLoss, StepWalk, gradient_at
 from reticent.systems._walk import odds_of
 from reticent.systems.perturbed._lazy import ShermanKorenPlan
 from reticent.systems.perturbed._objective import ObjectivePlan
@@ -29,6 +29,7 @@ from reticent.systems.perturbed._objective import ObjectivePlan
 class PerturbedWalk:
     """The minimiser in play, its noise Z, and the Hessian there; past rows where their sums do not tell all.
 
+    `block` and `block_H` are gradient and Hessian, at the minimiser, of the rounds since the last end of a batch.
     Randomness is used where a coin is looked at and then for finding the next, so rounds may be cut into any blocks.
     """
 
@@ -40,6 +41,8 @@ class PerturbedWalk:
         "free",
         "rest",
         "rest_H",
+        "block",
+        "block_H",
         "nu",
         "level",
         "counts",
@@ -47,48 +50,58 @@ class PerturbedWalk:
         "u",
     )
 
-    def __init__(
-        self,
-        domain: Domain,
-        loss: Loss,
-        rng: np.random.Generator,
-        sigma: float,
-        lam: float,
-        p: float,
-        phi: float,
-        budget: int | None,
-    ) -> None:
-        from reticent.gibbs._history import Columns  # numba loads on first use
-        from reticent.systems._kernels import next_coin
-        from reticent.systems.perturbed._kernel import renew
+    def __init__(self, plan: ObjectivePlan | ShermanKorenPlan, loss: Loss, rng: np.random.Generator) -> None:
+        from reticent.systems._kernels import next_coin  # numba loads on first use
 
-        self.domain, self.rng, self.sigma, self.lam = domain, rng, sigma, lam
+        self.domain, self.rng, self.sigma, self.lam = plan.domain, rng, plan.sigma, plan.lam
         self.reader = CompiledLoss(loss)
-        self.cap = NEVER if budget is None else budget
-        self.coin = (math.log(phi), *odds_of(p, 2.0 * math.log(phi)))
-        d = domain.chart_dim
-        self.columns = None if isinstance(loss, Linear | Squared) else Columns(d)
+        p, self.cap, self.batch = 0.0, NEVER, 1
+        if isinstance(plan, ObjectivePlan):
+            p, self.cap, self.batch = plan.p, plan.budget, plan.batch
+        self.coin = (math.log(plan.phi), *odds_of(p, 2.0 * math.log(plan.phi)))
+        d = self.domain.chart_dim
+        self.columns = self._new_past(loss)
         self.sum, self.Z, self.H, self.free = np.zeros(d), np.zeros(d), np.zeros((d, d)), np.ones(d, dtype=np.bool_)
         self.rest, self.rest_H = np.zeros(d), np.zeros((d, d))  # what rounding has left of the sums
+        self.block, self.block_H = np.zeros(d), np.zeros((d, d))
         self.nu, self.level = np.zeros(1), np.zeros(1)
         self.counts = np.array([0, NEVER, 0])
         self.torn = False
         self.u: Array = np.zeros(d)
-        # Before the first round there is nothing but Z: the row of zeros is not read.
-        fixed = (domain.body, self.reader.code, self.reader.parameter, lam, sigma)
-        self.nu[0] = renew(rng, *fixed, np.zeros((1, d)), np.zeros(1), 0, self.sum, self.Z, self.u, self.H, self.free)
-        self.counts[1], self.level[0] = next_coin(rng, self.coin[1:], 0, 1, NEVER)
+        self._first()
+        self.counts[1], self.level[0] = next_coin(rng, self.coin[1:], 0, self.batch, NEVER)
+
+    def _new_past(self, loss: Loss) -> Any:
+        """Return what holds past rounds: nothing where sums do."""
+        from reticent.gibbs._history import Columns
+
+        return None if isinstance(loss, Linear | Squared) else Columns(self.domain.chart_dim)
+
+    def _first(self) -> None:
+        """Go to the first decision: there is nothing but Z, and the row of zeros is not read."""
+        from reticent.systems.perturbed._kernel import renew
+
+        d = self.domain.chart_dim
+        fixed = (self.domain.body, self.reader.code, self.reader.parameter, self.lam, self.sigma)
+        self.nu[0] = renew(
+            self.rng, *fixed, np.zeros((1, d)), np.zeros(1), 0, self.sum, self.Z, self.u, self.H, self.free
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a saved state; those of older versions have sums in single precision only."""
+        """Take a saved state; those of older versions have sums in single precision only, and no batches."""
         vars(self).update(state)
         if "rest" not in state:
             self.rest, self.rest_H = np.zeros_like(self.sum), np.zeros_like(self.H)
+        if "block" not in state:
+            self.batch, self.block, self.block_H = 1, np.zeros_like(self.sum), np.zeros_like(self.H)
 
     def _check_moved(self) -> None:
         done, due, spent = self.counts.tolist()
         refuse_unless(0 <= spent <= self.cap and done < due <= NEVER, f"its next coin is due at round {due} of {done}")
         refuse_unless(0.0 <= self.level[0] <= 1.0, "its next coin has no chance")
+        refuse_unless(due == NEVER or due % self.batch == 0, f"its next coin is due at round {due}, inside of a batch")
+        open_block = done % self.batch and not self.frozen
+        refuse_unless(bool(open_block or not self.block.any()), "it has a block that is not open")
         kept = 0 if self.frozen else done
         refuse_unless(self.columns is None or len(self.columns) == kept, f"it does not hold {kept} rounds")
 
@@ -129,7 +142,6 @@ class PerturbedWalk:
         from reticent.systems.perturbed._kernel import play
 
         places, points = changes.buffer(self.u.size)
-        state: tuple[Any, ...] = (self.sum, self.rest, self.Z, self.u, self.H, self.rest_H, self.free)
         start, count = play(
             self.rng,
             self.domain.body,
@@ -138,11 +150,13 @@ class PerturbedWalk:
             self.lam,
             self.sigma,
             self.coin,
+            self.batch,
             self.cap,
             vectors,
             offsets,
             start,
-            state,
+            (self.sum, self.rest),
+            self._state(),
             self.nu,
             self.counts,
             self.level,
@@ -150,6 +164,95 @@ class PerturbedWalk:
         )
         changes.add_many(places[:count], points[:count])
         return int(start)
+
+    def _state(self) -> tuple[Any, ...]:
+        return self.Z, self.u, self.H, self.rest_H, self.free, self.block, self.block_H
+
+
+@saved("perturbed walk, custom losses")
+class CustomWalk(PerturbedWalk):
+    """The same for custom losses, read through the caller's functions: gradients and Hessians, round by round."""
+
+    def __init__(self, plan: ObjectivePlan | ShermanKorenPlan, loss: Custom, rng: np.random.Generator) -> None:
+        self.loss, self.smoothness = loss, plan.smoothness
+        super().__init__(plan, loss, rng)
+
+    def _new_past(self, loss: Loss) -> Any:
+        from reticent.gibbs._history import ObjectHistory
+
+        assert isinstance(loss, Custom)
+        return ObjectHistory(self.domain, loss)
+
+    def _first(self) -> None:
+        self._renew()
+
+    def take(self, rows: Any, changes: Changes) -> None:
+        """Take in prepared rounds; each is looked at, where the decision is, before anything of it is recorded."""
+        from reticent.systems._kernels import next_coin
+        from reticent.systems.perturbed._kernel import absorb
+
+        fixed = (self.domain.body, self.lam, self.sigma, self.coin, self.batch)
+        for i in range(len(rows)):
+            if self.frozen:
+                self.counts[0] += len(rows) - i
+                break
+            gradient = gradient_at(self.domain, self.loss, rows, i, self.u)
+            bend = self._bend(rows, i)
+            self.torn = True
+            self.columns.add(rows[i : i + 1])
+            counted = (self.nu, self.counts, self.level)
+            if absorb(*fixed, gradient, bool(bend.any()), bend, self._state(), *counted):
+                before = self.u
+                self.u = before.copy()  # the present one may have been given away
+                self._renew()
+                self.counts[2] += 1
+                if (before != self.u).any():
+                    changes.add(self.done, self.u)
+            if self.counts[0] == self.counts[1]:
+                self.counts[1], self.level[0] = next_coin(self.rng, self.coin[1:], self.done, self.batch, NEVER)
+            self.torn = False
+        if self.frozen:
+            self.columns = self._new_past(self.loss)  # nothing will ever be solved again
+
+    def _bend(self, rows: Objects, i: int) -> Array:
+        """Return the Hessian of object `i` at the decision, in the chart; refuse what the plan does not cover."""
+        from reticent.gibbs._history import pulled_bend
+
+        bend = self.loss.bend(self.domain.from_chart(self.u), rows.items[i])
+        found = float(rows.scales[i]) * pulled_bend(self.domain, bend)
+        check_bend(found[None], self.smoothness)
+        return np.ascontiguousarray(found)
+
+    def _renew(self) -> None:
+        """Draw Z afresh and go to its minimiser, as the kernel `minimise` does: Newton steps, cut back."""
+        from reticent.systems.perturbed._kernel import LATE, NEAR, TURNS, fresh, newton_point, settle
+
+        body, R = self.domain.body, self.domain.body.radius
+        fresh(self.rng, self.sigma, self.Z)
+        x, y = self.u, np.empty_like(self.u)
+        g, H = self._derivatives(x)
+        for turn in range(TURNS):
+            self.nu[0] = newton_point(body, self.lam, x, g, H, y)
+            step = y - x
+            far = float(np.abs(step).max())
+            if far <= NEAR * R or (turn >= LATE and far <= 1e-9 * R):
+                break
+            gain, room, part = -float(g @ step), 1e-14 * float(np.linalg.norm(g)) * R, 1.0
+            while True:
+                x_next = y.copy() if part == 1.0 else x + part * step
+                g_next, H_next = self._derivatives(x_next)
+                if g_next @ step <= 0.25 * gain + room or part < 1e-4:
+                    break
+                part *= 0.4
+            x, g, H = x_next, g_next, H_next
+        settle(body, self.lam, x, g, H, self.free)
+        self.u, self.H = x, H
+        self.rest_H[:] = 0.0
+
+    def _derivatives(self, x: Array) -> tuple[Array, Array]:
+        """Return gradient and Hessian of past losses plus Z.x at x, then add lam/2 |x|^2 to the gradient."""
+        _, slope = self.columns.value_and_gradient(x)
+        return slope + self.lam * x + self.Z, np.ascontiguousarray(self.columns.hessian(x))
 
 
 @saved("reflected walk")
@@ -179,11 +282,12 @@ class ObjectivePerturbation(SystemLearner):
 
     Algorithm: x = argmin over K of F(x) + lam/2 |x|^2 + Z.x, Z ~ N(0, sigma^2 I). When a loss l arrives, keeping x is
     moving Z to Z - grad l(x); r is the ratio of densities, next over present, there, with the determinant
-    1 + phi'' a'Ma. Keep with probability (1-p) clip(r/phi, phi^-2, 1), else draw Z afresh, at most `budget` times.
-    Theorem: differentially private for losses that may react to decisions, even if Z were released; regret and switches
-    as certified for losses that do not (docs/theory, R5). Assumes linear losses, or on balls and boxes smooth
-    generalised linear ones (`Logistic`, `Squared`, `Huber`) with second derivatives up to `plan.smoothness` (rounds
-    above it are refused), and exact minimisers: Newton's method goes on to the accuracy of the arithmetic.
+    det(1 + Hessian of l times M), M = -dx/dZ. Keep with probability (1-p) clip(r/phi, phi^-2, 1), else draw Z afresh,
+    at most `budget` times; with a `batch` l is the sum of so many rounds. Theorem: differentially private for losses
+    that may react to decisions, even if Z were released; regret and switches as certified for losses that do not
+    (docs/theory, R5). Assumes linear losses, or on balls and boxes smooth ones with second derivatives up to
+    `plan.smoothness` (rounds above it are refused): `Logistic`, `Squared`, `Huber`, or with a plan that is `general`
+    a `Custom` loss with its `hessian`; and exact minimisers: Newton's method goes on to the accuracy of the arithmetic.
     Cost: a switch takes passes over all past rounds, O(t d^2) each, but for `Linear` and `Squared`, which keep sums.
     Reference: Agarwal, Kale, Singh and Thakurta 2023; derived from the published idea, with an account of our own.
 
@@ -203,8 +307,7 @@ class ObjectivePerturbation(SystemLearner):
 
     def _new_walk(self) -> Decider:
         limit_inbox(self._inbox, self.loss, self.plan.smoothness)
-        plan = self.plan
-        return PerturbedWalk(plan.domain, self.loss, self._rng, plan.sigma, plan.lam, plan.p, plan.phi, plan.budget)
+        return _walk(self.plan, self.loss, self._rng)
 
 
 @saved("Sherman-Koren")
@@ -214,8 +317,8 @@ class ShermanKoren(SystemLearner):
     Algorithm: for linear losses the noisy sum W = S + Z is kept with probability min(1, next density/present density),
     else reflected about the hyperplane midway between the two means; x = argmin W.x + lam/2 |x|^2. For smooth losses
     the coin of `ObjectivePerturbation` with p = 0, without a budget. Theorem: expected switches and regret are as
-    certified, for losses that do not react to decisions (docs/theory, R5). Assumes linear losses, or smooth
-    generalised linear ones on balls and boxes. Not private.
+    certified, for losses that do not react to decisions (docs/theory, R5). Assumes linear losses, or smooth ones on
+    balls and boxes, as `ObjectivePerturbation` does. Not private.
     Reference: Sherman and Koren 2021; derived from the published idea.
 
     >>> import numpy as np
@@ -238,4 +341,8 @@ class ShermanKoren(SystemLearner):
             assert isinstance(self.loss, Linear)
             return ReflectedWalk(plan.domain, self.loss, self._rng, plan.sigma, plan.lam)
         limit_inbox(self._inbox, self.loss, plan.smoothness)
-        return PerturbedWalk(plan.domain, self.loss, self._rng, plan.sigma, plan.lam, 0.0, plan.phi, None)
+        return _walk(plan, self.loss, self._rng)
+
+
+def _walk(plan: ObjectivePlan | ShermanKorenPlan, loss: Loss, rng: np.random.Generator) -> Decider:
+    return CustomWalk(plan, loss, rng) if isinstance(loss, Custom) else PerturbedWalk(plan, loss, rng)

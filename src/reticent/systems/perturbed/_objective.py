@@ -14,18 +14,19 @@ from reticent._core import _names
 from reticent._core._check import Array, integer, positive, real
 from reticent._core._tags import saved
 from reticent.domains import Domain
-from reticent.losses import Loss
+from reticent.losses import Custom, Loss
 from reticent.privacy._account import Statement
 from reticent.privacy._coins import NO_LOSS, Coin
 from reticent.privacy._compose import Bound, Term
 from reticent.privacy._events import gaussian_events, gdp
 from reticent.privacy._losses import largest_mu
+from reticent.systems._bounds import block_squares
 from reticent.systems._checks import check_body, check_target
 from reticent.systems._goal import Goal, System
 from reticent.systems._grid import DRAW, SOLVED
 from reticent.systems._plan import SystemPlan
 from reticent.systems.pcomw._search import adaptive, coins_variance
-from reticent.systems.pcomw._switching import expected_switches, overrun, rate, variation_sum
+from reticent.systems.pcomw._switching import expected_switches, rate, weighted_overrun, weighted_variation
 from reticent.systems.perturbed._law import (
     bend_change,
     best_lam,
@@ -35,6 +36,7 @@ from reticent.systems.perturbed._law import (
     drift,
     goal_smoothness,
     leader_regret,
+    swelling,
 )
 
 _LARGEST_PHI = 1e300
@@ -45,10 +47,10 @@ _LARGEST_PHI = 1e300
 class ObjectivePlan(SystemPlan):
     """Parameters of objective perturbation: noise `sigma`, regulariser `lam`, and the coin that limits switching.
 
-    The decision is the minimiser of past losses plus lam/2 |x|^2 plus Z.x, Z ~ N(0, sigma^2 I). After each round a
-    coin keeps it (`p` is the chance of a forced switch, `phi` the scale of the coin), or Z is drawn afresh, `budget`
-    times at most. `smoothness` bounds the second derivatives of every round's loss; 0 is for linear losses
-    (docs/theory, R5).
+    The decision is the minimiser of past losses plus lam/2 |x|^2 plus Z.x, Z ~ N(0, sigma^2 I). After every `batch`
+    rounds a coin keeps it (`p` is the chance of a forced switch, `phi` the scale of the coin), or Z is drawn afresh,
+    `budget` times at most. `smoothness` bounds the second derivatives of every round's loss; 0 is for linear losses.
+    `general` is for losses that bend in any direction, custom ones; else they are generalised linear (docs/theory, R5).
 
     >>> from reticent.domains import Ball
     >>> plan = ObjectivePlan(Ball(3), 1000, 1.0, sigma=2000.0, lam=200.0, p=0.1, phi=1.004, budget=200)
@@ -59,7 +61,7 @@ class ObjectivePlan(SystemPlan):
     system: ClassVar[str] = _names.OBJECTIVE
     work: ClassVar[str] = "solves"
     reference: ClassVar[str] = "Agarwal, Kale, Singh and Thakurta 2023 (derived from the published idea)"
-    assumes: ClassVar[str] = "linear losses, or smooth generalised linear ones (balls, boxes)"
+    assumes: ClassVar[str] = "linear losses, or smooth ones (balls, boxes)"
     adversary: ClassVar[str] = "oblivious"
     cut: ClassVar[bool] = True
     tosses: ClassVar[bool] = True
@@ -70,9 +72,12 @@ class ObjectivePlan(SystemPlan):
     phi: float
     budget: int
     smoothness: float = 0.0
+    batch: int = 1
+    general: bool = False
 
     def _check(self) -> None:
         check_body(self.domain)
+        self._set(batch=integer("batch", self.batch, least=1), general=bool(self.general))
         for name in ("sigma", "lam"):
             self._set(**{name: positive(name, getattr(self, name))})
         self._set(smoothness=positive("smoothness", self.smoothness, zero=True))
@@ -85,7 +90,7 @@ class ObjectivePlan(SystemPlan):
 
     def check_loss(self, loss: Loss) -> None:
         """Refuse losses that are not smooth."""
-        check_smooth(type(self).__name__, loss, self.smoothness)
+        check_smooth(type(self).__name__, loss, self.smoothness, self.rank, self.domain.chart_dim)
 
     @property
     def log_phi(self) -> float:
@@ -93,8 +98,18 @@ class ObjectivePlan(SystemPlan):
         return math.log(self.phi)
 
     @property
+    def coins(self) -> int:
+        """The number of full batches, each of which ends with a coin."""
+        return self.horizon // self.batch
+
+    @property
+    def rank(self) -> int:
+        """In how many fixed directions the gradient of one round's loss lies."""
+        return self.domain.chart_dim if self.general else 1
+
+    @property
     def noise(self) -> float:
-        """K = G/sigma: the deviation of the logarithm of a coin's ratio."""
+        """K = G/sigma: the deviation of the logarithm of a coin's ratio, for one round."""
         return self.lipschitz / self.sigma
 
     @property
@@ -110,26 +125,29 @@ class ObjectivePlan(SystemPlan):
     @cached_property
     def clip(self) -> float:
         """The mass that clipping moves per coin at most."""
-        return drift(self.log_phi, self.noise, self.bend)
+        d = self.domain.chart_dim
+        swell = swelling(self.bend, self.rank, self.batch, d)
+        return drift(self.log_phi, self.batch * self.noise, swell, min(d, self.batch * self.rank))
 
     @cached_property
     def regret_bound(self) -> float:
         """The bound of docs/theory, R5d."""
-        T, arguments = self.horizon, (self.p, self.log_phi, self.clip)
-        astray = float(variation_sum(T, self.p, self.clip)) + float(overrun(self.budget, T - 1, *arguments))
+        T, W = self.horizon, self.batch
+        astray = weighted_variation(T, W, self.p, self.clip)
+        astray += weighted_overrun(T, W, self.budget, self.p, self.log_phi, self.clip)
         trivial = self.lipschitz * self.domain.diameter
-        played = leader_regret(self.domain, T, self.lipschitz, self.lam, self.sigma)
+        played = leader_regret(self.domain, block_squares(T, W), self.lipschitz, self.lam, self.sigma)
         return played + trivial * min(astray, T) + self.grid_regret
 
     @property
     def expected_switches(self) -> float:
         """The bound of docs/theory, P4g, and the budget."""
-        return min(float(expected_switches(self.horizon, self.p, self.log_phi, self.clip)), float(self.budget))
+        return min(float(expected_switches(self.coins, self.p, self.log_phi, self.clip)), float(self.budget))
 
     @property
     def max_switches(self) -> int:
-        """The budget, which the learner keeps."""
-        return self.budget
+        """The budget, which the learner keeps, and one a batch."""
+        return min(self.budget, self.coins)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -148,36 +166,37 @@ class ObjectivePlan(SystemPlan):
         if not self.smoothness:
             return self.change / self.sigma
         times = 2 if self.neighbors == "replace" else 1
-        return times * draw_gdp(self.noise, self.bend)
+        return times * draw_gdp(self.noise, self.bend, self.rank)
 
     @property
     def later_coin(self) -> Coin:
-        """The coin after the changed round (docs/theory, R5f)."""
-        eta = self.lipschitz * self.change / self.sigma**2 + bend_change(self.bend)
-        return Coin(self.p, min(eta, 2 * self.log_phi))
+        """The coin after the changed round's batch (docs/theory, R5f)."""
+        eta = self.batch * self.lipschitz * self.change / self.sigma**2
+        return Coin(self.p, min(eta + bend_change(self.bend, self.rank, self.batch), 2 * self.log_phi))
 
     @property
     def special_coin(self) -> Coin:
-        """The coin of the changed round: whatever Z is, the clip confines it."""
+        """The coin of the changed round's batch: whatever Z is, the clip confines it."""
         return Coin(self.p, 2 * self.log_phi)
 
     def statements(self, rounds: int) -> tuple[Statement, ...]:
         """Return the composition of draws and coins (docs/theory, R5g)."""
-        coin, count = self.later_coin, max(rounds - 1, 0)
-        draws = min(self.budget, rounds)
+        coins = rounds // self.batch
+        coin, count = self.later_coin, max(coins - 1, 0)
+        draws = min(self.budget, coins)
         mu = self.draw * math.sqrt(draws) if draws else 0.0
         # Without a switch ever there is no coin either.
-        tossed = rounds > 0 and self.budget > 0
+        tossed = coins > 0 and self.budget > 0
         special = self.special_coin.directions() if tossed else (NO_LOSS,)
         terms = tuple((Term(mu, coin, count if tossed else 0, other),) for other in special)
         return (Statement("pld", Bound(terms)),)
 
     def dp_event(self) -> Any:
         """Return Gaussian events for draws and coins: an upper bound, looser than the account (docs/theory, Q10)."""
-        draws = min(self.budget, self.horizon)
+        draws = min(self.budget, self.coins)
         if not draws:
             return gaussian_events([])
-        coins = [(gdp(self.later_coin), self.horizon - 1), (gdp(self.special_coin), 1)]
+        coins = [(gdp(self.later_coin), self.coins - 1), (gdp(self.special_coin), 1)]
         mu = self.rounding(self.horizon).widened(self.draw * math.sqrt(draws))
         return gaussian_events([(mu / math.sqrt(draws), draws), *coins])
 
@@ -190,12 +209,17 @@ def plan_objective(
     delta: float,
     *,
     smoothness: float,
+    general: bool = False,
+    batch: int | None = None,
     neighbors: str = "replace",
     max_switches: int | None = None,
 ) -> ObjectivePlan:
     """Return the objective perturbation with the least certified regret that is (epsilon, delta)-private.
 
-    `smoothness` bounds the second derivatives of every round's loss, 0 for `Linear`; `max_switches` is a hard cap.
+    `smoothness` bounds the second derivatives of every round's loss, 0 for `Linear`; `general=True` is for losses that
+    are not generalised linear, custom ones with a `hessian`, and costs more in many dimensions. `batch` rounds come
+    before each coin; without one, coins after every round compete with fresh draws after batches of the best length.
+    `max_switches` is a hard cap.
 
     >>> from reticent.domains import Ball
     >>> plan = plan_objective(Ball(3), 10_000, 1.0, 1.0, 1e-6, smoothness=0.0)
@@ -206,17 +230,25 @@ def plan_objective(
     # A plan without a claim checks the arguments, with its messages.
     ObjectivePlan(
         domain, horizon, lipschitz, sigma=1.0, lam=1.0, p=1.0, phi=1.0, budget=0, smoothness=smoothness,
-        neighbors=neighbors,
+        general=general, batch=1 if batch is None else batch, neighbors=neighbors,
     )  # fmt: skip
     T, G, eps, small, _ = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
     cap = T if max_switches is None else integer("max_switches", max_switches, least=1)
-    return _search(_Goal(domain, T, G, eps, small, float(smoothness), neighbors, cap))
+    goal = _Goal(domain, T, G, eps, small, float(smoothness), bool(general), neighbors, cap, 1)
+    if batch is not None:
+        goal = replace(goal, batch=min(integer("batch", batch, least=1), T))
+    return min(_offers(goal, batch is None), key=lambda plan: plan.regret_bound)
 
 
 def _objective(goal: Goal) -> ObjectivePlan:
     goal.need_a_switch()
-    smooth, cap = goal_smoothness(goal), goal.max_switches
-    return plan_objective(*goal.target, smoothness=smooth, neighbors=goal.neighbors, max_switches=cap)
+    return plan_objective(
+        *goal.target,
+        smoothness=goal_smoothness(goal),
+        general=isinstance(goal.loss, Custom),
+        neighbors=goal.neighbors,
+        max_switches=goal.max_switches,
+    )
 
 
 PRIVATE = (System(ObjectivePlan.system, _objective, private=True, lazy=True),)
@@ -237,6 +269,7 @@ _BETTER = 2e-3  # a second descent that gains less than this is not worth anothe
 # With a cap on switches: parts of it that forced switches may take, margins to start from and the least one (it may pay
 # to run out of switches), and how far beyond the noise that brings the coins within the cap the search goes.
 _ROUGH = 9  # halvings of the noise's range in the first look at candidates
+_BATCHES = 16  # lengths of batches that are tried, and again around the best of them
 _SHARES, _CAPPED, _LEAST_MARGIN, _BEYOND = (0.001, 0.03, 0.15, 0.4, 0.7, 0.9), (0.0, 1.5, 3.0), -6.0, 3.0
 
 
@@ -248,8 +281,14 @@ class _Goal:
     epsilon: float
     delta: float
     smoothness: float
+    general: bool
     neighbors: str
     cap: int
+    batch: int
+
+    @property
+    def coins(self) -> int:
+        return self.horizon // self.batch
 
     @property
     def change(self) -> float:
@@ -257,11 +296,56 @@ class _Goal:
 
     @property
     def capped(self) -> bool:
-        return self.cap < self.horizon
+        return self.cap < self.coins
+
+
+def _offers(goal: _Goal, any_batch: bool) -> list[ObjectivePlan]:
+    """Return plans with coins, and the one without: a fresh draw after every batch."""
+    found, why = [], None
+    for offer in (_search, lambda goal: _fresh(goal, any_batch)):
+        try:
+            found.append(offer(goal))
+        except ValueError as error:  # the other way may still do
+            why = error
+    if not found:
+        assert why is not None
+        raise why
+    return found
+
+
+def _fresh(goal: _Goal, any_batch: bool) -> ObjectivePlan:
+    """Return the plan of least certified regret that forces every switch, after batches of the best length."""
+    firmer: tuple[float, ...] = _FIRMER if goal.smoothness else (0.0,)
+
+    def best(batch: int, halvings: int | None = None) -> tuple[float, float]:
+        """Return the least cost at a batch, and at which regulariser."""
+        at = replace(goal, batch=batch)
+        return min((_cost(at, np.array([0.0, 0.0, 0.0, firm]), halvings), firm) for firm in firmer)
+
+    batches = [goal.batch]
+    if any_batch:
+        # No more full batches than switches are allowed.
+        least, most = goal.horizon // (goal.cap + 1) + 1, goal.horizon
+        batches = np.unique(np.geomspace(least, most, _BATCHES).round().astype(int)).tolist()
+        costs = [best(batch, _ROUGH)[0] for batch in batches]
+        k = int(np.argmin(costs))
+        low, high = batches[max(k - 1, 0)], batches[min(k + 1, len(batches) - 1)]
+        batches = np.unique(np.geomspace(low, high, _BATCHES // 2).round().astype(int)).tolist()
+    (_, firm), batch = min((best(batch), batch) for batch in batches)
+    at = replace(goal, batch=batch)
+    if goal.smoothness:
+        found = scipy.optimize.minimize_scalar(
+            lambda firm: _cost(at, np.array([0.0, 0.0, 0.0, firm])),
+            bounds=(max(firm - 1.5, 0.0), firm + 1.5),
+            method="bounded",
+            options={"xatol": 1e-2},
+        )
+        firm = float(found.x)
+    return _certified(at, np.array([0.0, 0.0, 0.0, firm]))
 
 
 def _search(goal: _Goal) -> ObjectivePlan:
-    """Return the plan of least certified regret.
+    """Return the plan of least certified regret, with coins.
 
     The noise of a candidate is the least that privacy and the cap on switches allow: a goal that asks for less allows
     less of it, hence never has a worse answer.
@@ -269,7 +353,7 @@ def _search(goal: _Goal) -> ObjectivePlan:
     rates: Array = np.geomspace(_LEAST_P, 1.0, _VALUES)
     margins: tuple[float, ...] = _MARGINS
     if goal.capped:
-        rates, margins = np.array(_SHARES) * goal.cap / goal.horizon, _CAPPED
+        rates, margins = np.array(_SHARES) * goal.cap / goal.coins, _CAPPED
     start = [
         (math.log(p), width, margin, firmer)
         for p in rates
@@ -277,7 +361,8 @@ def _search(goal: _Goal) -> ObjectivePlan:
         for margin in margins
         for firmer in (_FIRMER if goal.smoothness else (0.0,))
     ]
-    first = np.array(min(start, key=lambda point: _cost(goal, np.array(point), _ROUGH if goal.capped else None)))
+    halvings = _ROUGH if goal.capped or goal.general else None
+    first = np.array(min(start, key=lambda point: _cost(goal, np.array(point), halvings)))
     point, cost = _downhill(goal, first, np.array([-0.3, 0.4, 0.7, 0.2]), 160)
     # A simplex may shrink to nothing before it has arrived: once more, with a fresh one.
     again, less = _downhill(goal, point, np.array([0.9, 0.4, 0.5, 0.2]), 90)
@@ -304,20 +389,25 @@ def _candidate(goal: _Goal, point: Array, sigma: float) -> tuple[ObjectivePlan, 
     And whether the budget that the point asks for is within the cap.
     """
     p = math.exp(min(float(point[0]), 0.0))
-    lam = best_lam(goal.domain, goal.horizon, goal.lipschitz, sigma) * math.exp(float(point[3]))
-    noise, bend = goal.lipschitz / sigma, goal.smoothness / lam
-    log_phi = min(max(float(point[1]), 0.1) * noise + noise**2 / 2 + math.log1p(bend), _STEEP)
+    squares = block_squares(goal.horizon, goal.batch)
+    lam = best_lam(goal.domain, squares, goal.lipschitz, sigma) * math.exp(float(point[3]))
+    d, noise, bend = goal.domain.chart_dim, goal.batch * goal.lipschitz / sigma, goal.smoothness / lam
+    rank = d if goal.general else 1
+    swell, directions = swelling(bend, rank, goal.batch, d), min(d, goal.batch * rank)
+    # The length of several normal numbers is about the root of their number, give or take one.
+    width = max(float(point[1]), 0.1) + math.sqrt(directions - 1)
+    log_phi = min(width * noise + noise**2 / 2 + swell, _STEEP)
     if p == 1:
         log_phi = 0.0
-    T, q = goal.horizon, float(rate(p, log_phi))
-    clip = (1 - p) * drift(log_phi, noise, bend)
+    n, q = goal.coins, float(rate(p, log_phi))
+    clip = (1 - p) * drift(log_phi, noise, swell, directions)
     q = min(1.0, (q + clip) / (1 + clip))
     margin = max(float(point[2]), _LEAST_MARGIN if goal.capped else -2.0)
-    wanted = T * q + margin * math.sqrt(T * q * (1 - q)) + math.sqrt(2 * T * T * q * clip)
-    budget = int(min(max(math.ceil(wanted), 1), T, goal.cap))
+    wanted = n * q + margin * math.sqrt(n * q * (1 - q)) + math.sqrt(2 * n * n * q * clip)
+    budget = int(min(max(math.ceil(wanted), 1), n, goal.cap))
     plan = ObjectivePlan(
         goal.domain,
-        T,
+        goal.horizon,
         goal.lipschitz,
         sigma=sigma,
         lam=lam,
@@ -325,6 +415,8 @@ def _candidate(goal: _Goal, point: Array, sigma: float) -> tuple[ObjectivePlan, 
         phi=math.exp(log_phi),
         budget=budget,
         smoothness=goal.smoothness,
+        batch=goal.batch,
+        general=goal.general,
         neighbors=goal.neighbors,
     )
     return plan, not goal.capped or wanted <= goal.cap
@@ -332,10 +424,9 @@ def _candidate(goal: _Goal, point: Array, sigma: float) -> tuple[ObjectivePlan, 
 
 def _quick(goal: _Goal, plan: ObjectivePlan) -> float:
     """Return about the delta of a plan at the epsilon of the goal."""
-    mu2 = plan.draw**2 * min(plan.budget, plan.horizon)
-    eta = min(goal.lipschitz * goal.change / plan.sigma**2 + bend_change(plan.bend), 2 * plan.log_phi)
-    p = np.array(plan.p)
-    variance = float(coins_variance(np.array(plan.horizon - 1.0), p, np.array(eta)))
+    mu2 = plan.draw**2 * min(plan.budget, plan.coins)
+    p, eta = np.array(plan.p), np.array(plan.later_coin.eta)
+    variance = float(coins_variance(np.array(max(plan.coins - 1.0, 0.0)), p, eta))
     mu = np.array(math.sqrt(mu2 + variance))
     return float(adaptive(mu, p, np.array(2 * plan.log_phi), goal.epsilon))
 
@@ -344,6 +435,8 @@ def _noise(goal: _Goal, point: Array, halvings: int | None = None) -> float:
     """Return the least noise at which the quick account of a point, and the budget it asks for, are within the goal."""
     least = goal.change / largest_mu(goal.epsilon, goal.delta)
     low, high, turns = math.log(least), math.log(least) + 0.5 * math.log(goal.horizon) + 4.0, 14
+    if goal.general:
+        high += 0.5 * math.log(goal.domain.chart_dim)
     if goal.capped:
         enough = _WIDTHS[-1] * goal.lipschitz * goal.horizon / goal.cap
         high, turns = max(high, math.log(enough) + _BEYOND), 17
