@@ -80,3 +80,13 @@ def test_hidden_iterates_that_rounding_sets_apart_are_in_the_account():
     bound = 2.0 / (0.05 * 2001)
     assert abs(ends[0] - ends[1]) <= bound * plan.rounding(2000).stretch
     assert plan.rounding(2000).stretch - 1 == pytest.approx(2.0**-43 * 2000 + 2.0**-50 * 2001 / bound, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("noise", [1e100, 1e200, 1e300])
+def test_noise_beyond_all_squares_has_no_epsilon_and_no_warning(noise):
+    leader = ApproximateLeaderPlan(LINE, 10, 1.0, added=1.0, noise=noise)
+    hidden = [ImplicitPlan(LINE, 10, 1.0, alpha=alpha, noise=noise) for alpha in (1.0, 1e-99)]
+    for plan in (leader, *hidden):
+        assert plan.rounding(10).distance > 1e80
+        assert plan.account().epsilon(1e-6) == math.inf

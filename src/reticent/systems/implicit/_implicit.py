@@ -20,7 +20,7 @@ from reticent.systems._bounds import finite, least_at, mean_length
 from reticent.systems._checks import check_body, check_firm, check_target, least_noise, machine_mu
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, NotApplicable, System
-from reticent.systems._grid import LARGEST_NOISE, Rounding
+from reticent.systems._grid import Rounding, roughness
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
 from reticent.systems._steps import NoisyWalk
@@ -129,7 +129,7 @@ class ImplicitPlan(SystemPlan):
 
     def _roughness(self, last: int) -> float:
         """Return the sum over t = 2..last of max(1, noise beside the largest that rounding allows for)^2, or more."""
-        first = self.noise / (LARGEST_NOISE * float(self.grid.min()))
+        first = roughness(self.noise, float(self.grid.min()))
         if first <= 1:
             return last - 1.0
         # Noise is too large up to round `end`, and falls as t^(-2/3) from the knee on.
