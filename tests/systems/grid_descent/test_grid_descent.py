@@ -130,6 +130,44 @@ def test_losses_that_are_flat_where_it_matters_break_the_bound():
     assert flat_regret > plan.regret_bound
 
 
+def bowl(lipschitz, curvature=1.0):
+    """Return curvature/2 (x - c)^2 with a declared Lipschitz constant."""
+    return rt.Custom(
+        lambda x, c: curvature / 2 * float((x[0] - c) ** 2), lambda x, c: curvature * (x - c), lipschitz=lipschitz
+    )
+
+
+def test_custom_losses_that_are_scaled_down_are_refused():
+    # Attack: with on_steep="clip" a loss with a large declared constant lost its strong convexity, and regret was five
+    # times the bound (4820 against 901).
+    curved = {"strong_convexity": 50.0, "smoothness": 50.0}
+    plan = GridDescentPlan(LINE, 4000, 100.0, offset=0.0, lengths=(4000,), sides=(0.01,), **curved)
+    targets = [1.0 if t > 400 else -1.0 for t in range(4000)]
+    learner = GridDescent(plan, bowl(lambda c: 2000.0 if c < 0 else 100.0, 50.0), seed=1, on_steep="clip")
+    with pytest.raises(ValueError, match=r"row 2 .* scaled down to it by 0\.05"):
+        learner.observe_many([1.0, 1.0, *targets])
+    assert learner.rounds == 0
+    # What is within the limit is not scaled, and is taken.
+    found = GridDescent(plan, bowl(100.0, 50.0), seed=1, on_steep="clip").observe_many(targets)
+    assert float(found.regret()) <= plan.regret_bound
+
+
+def test_rounds_over_the_cap_of_a_person_do_not_count_for_steps():
+    # Attack: 3499 rounds that are left out made the steps of those after them too small (regret 872 against 18).
+    plan = GridDescentPlan(LINE, 4000, 2.0, offset=0.0, lengths=(4000,), sides=(0.01,), max_rows=1, **CURVED)
+    owners, targets = ["a" if t < 3500 else f"p{t}" for t in range(4000)], [-1.0] * 3500 + [1.0] * 500
+    learner = GridDescent(plan, bowl(2.0), seed=1)
+    played = learner.observe_many(targets, persons=owners).decisions().ravel()
+    kept = [0, *range(3500, 4000)]
+    alone = GridDescent(plan, bowl(2.0), seed=1)
+    alone.observe_many([targets[i] for i in kept], persons=[owners[i] for i in kept])
+    assert learner._walk.state.tolist() == alone._walk.state.tolist() == [501, 0]
+    assert np.array_equal(learner._walk.hidden, alone._walk.hidden)
+    counted, goals = played[kept], np.array([targets[i] for i in kept])
+    best = goals.mean()
+    assert float(((counted - goals) ** 2 - (best - goals) ** 2).sum()) / 2 <= plan.regret_bound
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(1, 10**6),
