@@ -76,8 +76,8 @@ class StrongGate(SmoothGate):
         if scaled.any():
             row = int(np.argmax(scaled))
             raise ValueError(
-                f"row {first + row} is steeper than the plan's lipschitz={self.lipschitz:.6g}, and scaled down to it "
-                f"by {rows.scales[row]:.6g} a custom loss has so much less than the plan's "
+                f"row {first + row} is steeper than the plan's lipschitz={self.lipschitz:.6g}, and a custom loss that "
+                f"is scaled down to it by {rows.scales[row]:.6g} may lack the plan's "
                 f"strong_convexity={self.strong_convexity:.6g}; plan with a larger lipschitz"
             )
 
