@@ -172,3 +172,27 @@ def test_one_entry_for_the_fleet(tmp_path):
         Fleet.open(tmp_path / "fleet.db", "dear")
     with pytest.raises(ValueError, match="go together"):
         rt.Fleet(pure, ledger=ledger)
+
+
+# Rows that only some learners refuse.
+
+LINE = rt.Interval(-1.0, 1.0)
+CURVED = rt.planning.plan_grid_descent(LINE, 100, 2.0, 10, strong_convexity=0.9, smoothness=1.0)
+SMOOTH = rt.planning.plan_ftrl(LINE, 100, 2.0, 1.0, 1e-6, smoothness=1.0)
+
+
+@pytest.mark.parametrize(
+    ("plan", "loss", "row", "said"),
+    [
+        (CURVED, rt.Squared(), 0.5, "below the plan's strong_convexity"),
+        (SMOOTH, rt.Huber(), 1.2, "above the plan's smoothness"),
+    ],
+)
+def test_a_row_that_the_learner_refuses_is_found_before_any_key_learns(plan, loss, row, said):
+    fleet = Fleet(Spec(rt.make, plan, loss), seed=1)
+    fleet.observe(["a", "b"], np.ones((2, 1)), np.array([0.1, 0.2]))
+    with pytest.raises(ValueError, match=said):
+        fleet.observe(["a", "b"], np.array([[1.0], [row]]), np.array([0.5, 0.5]))
+    assert fleet.rounds(["a", "b"]).tolist() == [1, 1]
+    fleet.observe(["b"], np.ones((1, 1)), np.array([0.5]))
+    assert fleet.rounds(["a", "b"]).tolist() == [1, 2]

@@ -90,8 +90,8 @@ class OneEach:
         self.limit = int(getattr(first._learner if self.tracker else first, "_last", NEVER))
         self.held: list[Any] = []
         if not self.tracker:
-            plan = spec.plan
-            self.gate = Gate(plan.domain, first.loss, plan.lipschitz, first._on_steep)
+            # The learner's own, which may refuse more than steep rows: what it would refuse later must not get in.
+            self.gate: Gate = first._gate
 
     def prepare(self, columns: tuple[Any, ...]) -> tuple[Array, ...]:
         """Return columns as arrays, checked."""

@@ -22,6 +22,7 @@ SOLVED = 2.0**-18
 # Noise of a deviation of so many steps of the grid is as large as that allows for; larger noise has fewer
 # floating-point numbers in a cell, in proportion.
 LARGEST_NOISE = 2.0**22
+_ROUGHEST = 1e100  # times that: squares are numbers still, and no account has an epsilon from far less on
 # On a polytope, but for a chance of so much, as its boundary cuts cells thin.
 _CUT = 2.0**-44
 # A coin keeps with a chance that is right to a factor of exp(2^-40), and so is that of an expert who is drawn.
@@ -104,6 +105,15 @@ def stretch(rounds: int) -> float:
     True
     """
     return 1.0 + _SUMS * rounds
+
+
+def roughness(noise: float, step: float) -> float:
+    """Return how many times larger noise is than what rounding allows for, on a grid of such steps (docs/theory, Q11).
+
+    >>> roughness(2.0**23, 1.0), roughness(1e300, 1e-30)
+    (2.0, 1e+100)
+    """
+    return min(noise / (LARGEST_NOISE * step), _ROUGHEST)
 
 
 def on_grid(domain: Domain, points: Array, grid: Array) -> Array:

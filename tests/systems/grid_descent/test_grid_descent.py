@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -130,6 +131,44 @@ def test_losses_that_are_flat_where_it_matters_break_the_bound():
     assert flat_regret > plan.regret_bound
 
 
+def bowl(lipschitz, curvature=1.0):
+    """Return curvature/2 (x - c)^2 with a declared Lipschitz constant."""
+    return rt.Custom(
+        lambda x, c: curvature / 2 * float((x[0] - c) ** 2), lambda x, c: curvature * (x - c), lipschitz=lipschitz
+    )
+
+
+def test_custom_losses_that_are_scaled_down_are_refused():
+    # Attack: with on_steep="clip" a loss with a large declared constant lost its strong convexity, and regret was five
+    # times the bound (4820 against 901).
+    curved = {"strong_convexity": 50.0, "smoothness": 50.0}
+    plan = GridDescentPlan(LINE, 4000, 100.0, offset=0.0, lengths=(4000,), sides=(0.01,), **curved)
+    targets = [1.0 if t > 400 else -1.0 for t in range(4000)]
+    learner = GridDescent(plan, bowl(lambda c: 2000.0 if c < 0 else 100.0, 50.0), seed=1, on_steep="clip")
+    with pytest.raises(ValueError, match=r"row 2 .* scaled down to it by 0\.05"):
+        learner.observe_many([1.0, 1.0, *targets])
+    assert learner.rounds == 0
+    # What is within the limit is not scaled, and is taken.
+    found = GridDescent(plan, bowl(100.0, 50.0), seed=1, on_steep="clip").observe_many(targets)
+    assert float(found.regret()) <= plan.regret_bound
+
+
+def test_rounds_over_the_cap_of_a_person_do_not_count_for_steps():
+    # Attack: 3499 rounds that are left out made the steps of those after them too small (regret 872 against 18).
+    plan = GridDescentPlan(LINE, 4000, 2.0, offset=0.0, lengths=(4000,), sides=(0.01,), max_rows=1, **CURVED)
+    owners, targets = ["a" if t < 3500 else f"p{t}" for t in range(4000)], [-1.0] * 3500 + [1.0] * 500
+    learner = GridDescent(plan, bowl(2.0), seed=1)
+    played = learner.observe_many(targets, persons=owners).decisions().ravel()
+    kept = [0, *range(3500, 4000)]
+    alone = GridDescent(plan, bowl(2.0), seed=1)
+    alone.observe_many([targets[i] for i in kept], persons=[owners[i] for i in kept])
+    assert learner._walk.state.tolist() == alone._walk.state.tolist() == [501, 0]
+    assert np.array_equal(learner._walk.hidden, alone._walk.hidden)
+    counted, goals = played[kept], np.array([targets[i] for i in kept])
+    best = goals.mean()
+    assert float(((counted - goals) ** 2 - (best - goals) ** 2).sum()) / 2 <= plan.regret_bound
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(1, 10**6),
@@ -144,6 +183,92 @@ def test_more_switches_never_give_a_worse_certificate_and_budgets_are_kept(round
     few, more = planned(rounds, switches, **size), planned(rounds, math.ceil(switches * factor), **size)
     assert more.regret_bound <= few.regret_bound * (1 + 1e-12)
     assert few.expected_switches <= switches
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 10**7),
+    st.integers(1, 1000),
+    st.floats(1e-4, 0.5),
+    st.floats(1.0, 4.0),
+    st.lists(st.floats(1e-3, 1.0), min_size=1, max_size=3),
+)
+def test_easier_losses_never_have_a_worse_certificate(rounds, switches, h, factor, widths):
+    domain = rt.Box([0.0] * len(widths), widths)
+    size = {"domain": domain, "lipschitz": domain.diameter * 2, "strong_convexity": h}
+    plain = planned(rounds, switches, **size).regret_bound * (1 - 1e-9)
+    assert planned(rounds, switches, **(size | {"strong_convexity": h / factor})).regret_bound >= plain
+    assert planned(rounds, switches, **(size | {"lipschitz": domain.diameter * 2 * factor})).regret_bound >= plain
+    assert planned(rounds, switches, smoothness=factor, **size).regret_bound >= plain
+
+
+def test_a_little_more_strong_convexity_does_not_raise_the_certificate():
+    # Where offsets were searched in units of their own, not of h * offset, these certificates rose by 2 %.
+    line = rt.Interval(0.0, 0.65535)
+    bounds = [planned(31776, 1, line, 2 * line.diameter, strong_convexity=h).regret_bound for h in (0.17277, 0.17795)]
+    assert bounds[1] <= bounds[0]
+
+
+def test_a_narrow_side_is_pinned_at_little_cost():
+    # Cut, it would cost most switches: the certificate was 6.6e9.
+    wide = planned(10**6, 50, rt.Interval(0.0, 1.0)).regret_bound
+    for width, domain in ((w, rt.Box([0.0, 0.0], [1.0, w])) for w in (1e-6, 1e-3, 1e-160)):
+        plan = planned(10**6, 50, domain)
+        assert plan.pinned == width
+        assert plan.parts[:, 1].tolist() == [0.0] * len(plan.lengths)
+        assert plan.regret_bound == pytest.approx(wide + 10**6 * 2.0 * width / 2, rel=1e-3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("width", [1e-90, 1e-160, 1e-300])
+def test_boxes_with_sides_beyond_all_squares_are_planned_without_warnings(width):
+    assert planned(10**4, 20, rt.Box([0.0, 0.0], [1.0, width])).expected_switches <= 20
+
+
+def test_planning_in_high_dimension_needs_no_matrices():
+    widths = np.geomspace(0.5, 1.0, 3000)
+    domain = rt.Box(np.zeros(3000), widths)
+    tracemalloc.start()
+    try:
+        planned(10**6, 1000, domain, 2 * domain.diameter)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100e6  # it was 576 MB: the matrices of the body, and 150 MB for the search
+
+
+def pinned_regret(plan, targets):
+    """Return the expected regret on |x - target|^2/2 over a box around 0, by hand: coordinates 1 and on are pinned."""
+    half, y, paid = np.array(plan.domain.high), np.zeros(plan.domain.dim), 0.0
+    for t, target in enumerate(targets, 1):
+        paid += sum(chance * (x - target[0]) ** 2 / 2 for x, chance in law(plan, 0, y[0])) + (target[1:] ** 2).sum() / 2
+        y = np.clip(y - (y - target) / (t + plan.offset), -half, half)
+    best = np.clip(targets.mean(axis=0), -half, half)
+    return paid - ((targets - best) ** 2).sum() / 2
+
+
+@pytest.mark.parametrize("width", [0.01, 0.3, 1.9])
+@pytest.mark.parametrize("kind", ["coins", "edge", "inside", "turning"])
+def test_pinned_sides_cost_what_is_charged(width, kind):
+    T, half, rng = 400, np.array([1.0, width / 2]), np.random.default_rng(6)
+    targets = half * {
+        "coins": rng.choice([-1.0, 1.0], (T, 2)),
+        "edge": np.ones((T, 2)),
+        "inside": rng.uniform(-1, 1, (T, 2)),
+        "turning": np.where(np.arange(T)[:, None] < T // 2, 1.0, -1.0) * np.ones(2),
+    }[kind]  # fmt: skip
+    box = rt.Box(-half, half)
+    plan = GridDescentPlan(
+        box, T, box.diameter, offset=1.0, lengths=(T,), sides=(0.2,), pinned=width, **CURVED
+    )  # fmt: skip
+    found = pinned_regret(plan, targets)
+    assert found <= plan.regret_bound
+    loss = rt.Custom(lambda x, c: float(((x - c) ** 2).sum()) / 2, lambda x, c: x - c, lipschitz=box.diameter)
+    trace = GridDescent(plan, loss, seed=1).observe_many(list(targets))
+    assert (trace.decisions()[:, 1] == 0.0).all()
+    # Negative control: without the charge, a target at the edge of a wide side breaks the bound.
+    free = plan.regret_bound - T * plan.lipschitz * width / 2
+    assert (found > free) == (kind == "edge" and width == 1.9)
 
 
 def test_the_certificate_falls_as_the_square_of_the_switches():
@@ -188,6 +313,13 @@ def test_refusals():
         GridDescentPlan(LINE, 10, 2.0, offset=0.0, lengths=(3, 3), sides=(1.0, 1.0), **CURVED)
     with pytest.raises(ValueError, match="max_switches"):
         planned(100, 0)
+    # Attack: the number of such cells overflowed, and the decision stuck at a corner (regret 20 against 6.09).
+    with pytest.raises(ValueError, match=r"sides must be at least 5\.68434e-14"):
+        GridDescentPlan(LINE, 10, 2.0, offset=0.0, lengths=(10,), sides=(1e-19,), **CURVED)
+    thin = rt.Box([0.0, 0.0], [1.0, 1e-160])
+    for pinned in (0.0, 1.0):
+        with pytest.raises(ValueError, match="pinned must be less than 1, the longest side"):
+            GridDescentPlan(thin, 10, 2.0, offset=0.0, lengths=(10,), sides=(0.1,), pinned=pinned, **CURVED)
     learner = GridDescent(planned(100, 10), rt.Squared(), seed=1)
     with pytest.raises(ValueError, match=r"down to 0\.25, below the plan's strong_convexity"):
         learner.observe([0.5], 0.1)

@@ -78,5 +78,21 @@ def test_hidden_iterates_that_rounding_sets_apart_are_in_the_account():
         learner.observe_many(stream)
         ends.append(learner._walk.w[0])
     bound = 2.0 / (0.05 * 2001)
-    assert abs(ends[0] - ends[1]) <= bound * plan.rounding(2000).stretch
-    assert plan.rounding(2000).stretch - 1 == pytest.approx(2.0**-43 * 2000 + 2.0**-50 * 2001 / bound, rel=1e-6)
+    assert abs(ends[0] - ends[1]) <= bound + 2.0**-49 * 2002
+    # The stretch is that of the whole sum of squares, of which rounding has most at the end.
+    t = np.arange(2, 2002)
+    deviations, reach = np.array([plan.deviation(s) for s in t.tolist()]), np.minimum(2.0 / (0.05 * t), 2.0)
+    exact, wider = (np.linalg.norm(parts / deviations) for parts in (reach, reach + 2.0**-49 * (t + 1)))
+    assert plan.mu(2000) == pytest.approx(exact, rel=1e-12)
+    share = plan.rounding(2000).stretch - 1 - 2.0**-43 * 2000
+    assert wider / exact - 1 <= share < 2.0**-49 * 2002 / bound
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("noise", [1e100, 1e200, 1e300])
+def test_noise_beyond_all_squares_has_no_epsilon_and_no_warning(noise):
+    leader = ApproximateLeaderPlan(LINE, 10, 1.0, added=1.0, noise=noise)
+    hidden = [ImplicitPlan(LINE, 10, 1.0, alpha=alpha, noise=noise) for alpha in (1.0, 1e-99)]
+    for plan in (leader, *hidden):
+        assert plan.rounding(10).distance > 1e80
+        assert plan.account().epsilon(1e-6) == math.inf

@@ -21,7 +21,7 @@ from reticent.systems._bounds import finite, least_at, mean_length
 from reticent.systems._checks import check_body, check_firm, check_target, least_noise, machine_mu
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, System
-from reticent.systems._grid import LARGEST_NOISE, Rounding
+from reticent.systems._grid import Rounding, roughness
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
 from reticent.systems._steps import NoisyWalk
@@ -114,7 +114,7 @@ class ApproximateLeaderPlan(SystemPlan):
             return found
         t, count, _ = past_rounds(rounds)
         largest = self.noise * math.sqrt(rounds.bit_length())
-        steps = largest / (LARGEST_NOISE * self.curvature * float(self.grid.min()) * t)
+        steps = roughness(largest, self.curvature * float(self.grid.min())) / t
         return found.rougher(math.sqrt(float((count * np.maximum(1.0, steps) ** 2).sum()) / rounds))
 
     def statements(self, rounds: int) -> tuple[Statement, ...]:

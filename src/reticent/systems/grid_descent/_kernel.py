@@ -16,10 +16,13 @@ def place(body: Any, parts: Any, shift: Any, hidden: Any, u: Any) -> None:
     """Write the decision for a hidden point: in each coordinate the end of its part that the threshold chooses.
 
     The i-th side is cut into parts[i] equal parts; the upper end is chosen with the share of the part that lies below
-    the hidden point, so that the mean is that point (docs/theory, R5k).
+    the hidden point, so that the mean is that point (docs/theory, R5k). Without parts it is the centre.
     """
     for j in range(u.size):
         low, high, count = body.lo[j], body.hi[j], parts[j]
+        if count == 0:
+            u[j] = 0.5 * (low + high)
+            continue
         cell = math.ceil((hidden[j] - low) / (high - low) * count - shift[j])
         # The ends of the side are met exactly, whatever rounding does in between.
         if cell <= 0:

@@ -8,7 +8,7 @@ import numpy as np
 
 from reticent._core._check import Array
 from reticent._core._tags import saved
-from reticent.losses import Custom, GeneralisedLinear, Loss, Objects, Rows
+from reticent.losses import Custom, GeneralisedLinear, Loss, Objects
 from reticent.losses._gate import Gate
 from reticent.saving import refuse_unless
 from reticent.systems._decider import Changes, Decider
@@ -70,8 +70,21 @@ class StrongGate(SmoothGate):
         super().__init__(plan, loss, on_steep)
         self.strong_convexity = plan.strong_convexity
 
-    def _refuse_curved(self, rows: Rows, first: int) -> None:
+    def _refuse_scaled(self, rows: Objects, first: int) -> None:
+        """Refuse custom losses that were scaled down: so was their strong convexity, which steps rest on."""
+        scaled = rows.scales < 1
+        if scaled.any():
+            row = int(np.argmax(scaled))
+            raise ValueError(
+                f"row {first + row} is steeper than the plan's lipschitz={self.lipschitz:.6g}, and a custom loss that "
+                f"is scaled down to it by {rows.scales[row]:.6g} may lack the plan's "
+                f"strong_convexity={self.strong_convexity:.6g}; plan with a larger lipschitz"
+            )
+
+    def _refuse_curved(self, rows: Any, first: int) -> None:
         super()._refuse_curved(rows, first)
+        if isinstance(rows, Objects):
+            self._refuse_scaled(rows, first)
         if not isinstance(self.loss, GeneralisedLinear):
             return
         with np.errstate(over="ignore", invalid="ignore"):
@@ -125,6 +138,9 @@ class _GridWalk(StepWalk):
             return
         assert isinstance(self.loss, Custom)
         for i in range(len(rows)):
+            if rows.bounds[i] == 0:  # a constant, as rounds of persons over their cap are: passed over
+                self.done += 1
+                continue
             gradient = gradient_at(self.domain, self.loss, rows, i, self.hidden)
             self._advance(LINEAR, np.ascontiguousarray(gradient[None]), np.zeros(1), changes)
 

@@ -20,15 +20,16 @@ from reticent.systems._bounds import finite, least_at, mean_length
 from reticent.systems._checks import check_body, check_firm, check_target, least_noise, machine_mu
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, NotApplicable, System
-from reticent.systems._grid import LARGEST_NOISE, Rounding
+from reticent.systems._grid import Rounding, roughness
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
 from reticent.systems._steps import NoisyWalk
 
 _DEAR = 1e6  # times the diameter: the price of what cannot be
-# A step rounds an iterate by 8 units of 2^-53 at most, in each coordinate; steps shrink what was off before, so that
-# half of all add up, in either world (docs/theory, Q11).
-_OFF = 2.0**-50
+# What is assumed of a step, in units of sqrt(d) R: it is that of a loss whose margin is off by so much times |a|, up to
+# so much; on polytopes nearest points are found to 1e-14 R only (docs/theory, Q11).
+_MARGIN, _OFF = 2.0**-51, 2.0**-50
+_MARGIN_POLYTOPE, _OFF_POLYTOPE = 2.0**-46, 2.0**-46
 _TABLE = 1024  # terms added one by one; beyond, four terms of Euler and Maclaurin leave less than 1e-13
 
 
@@ -123,13 +124,23 @@ class ImplicitPlan(SystemPlan):
             return found
         last = rounds + 1
         rough = math.sqrt(self._roughness(last) / rounds)
-        apart = min(self.change / (self.alpha * last), self.domain.diameter)
-        off = _OFF * math.sqrt(self.domain.chart_dim) * self.domain.radius * last
-        return found.rougher(rough)._replace(stretch=found.stretch + off / apart)
+        return found.rougher(rough)._replace(stretch=found.stretch + self._apart(last))
+
+    def _apart(self, last: int) -> float:
+        """Return what rounding of hidden iterates may add to the mu of decisions up to round `last`, as a share of it.
+
+        Iterates of neighbouring streams are `each` * (t + 1) farther apart before round t, at most (docs/theory, Q11).
+        """
+        body = self.domain.body
+        margin, off = (_MARGIN, _OFF) if body.box or body.ball else (_MARGIN_POLYTOPE, _OFF_POLYTOPE)
+        each = (2 * margin + off) * math.sqrt(self.domain.chart_dim) * body.radius
+        # The sum over t of ((t + 1)/deviation(t))^2 in units of the noise, or more: max(1, x) is at most 1 + x.
+        squares = (last + 2.0) ** 3 / 3 + math.pow(self.knee, -4 / 3) * (last + 2.0) ** (13 / 3) * 3 / 13
+        return each * math.sqrt(squares / self._shares(last)) / self.first_change
 
     def _roughness(self, last: int) -> float:
         """Return the sum over t = 2..last of max(1, noise beside the largest that rounding allows for)^2, or more."""
-        first = self.noise / (LARGEST_NOISE * float(self.grid.min()))
+        first = roughness(self.noise, float(self.grid.min()))
         if first <= 1:
             return last - 1.0
         # Noise is too large up to round `end`, and falls as t^(-2/3) from the knee on.
