@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ _CUT = 2.0**-44
 COIN = 2.0**-40
 # Sums of n rounds are right to n * 2^-44 of what a round may add, in either world: plain sums of 2^9 rounds at most.
 _SUMS = 2.0**-43
+
+
+Number = TypeVar("Number", float, Array)
 
 
 class Rounding(NamedTuple):
@@ -68,7 +71,7 @@ class Rounding(NamedTuple):
         """
         return self._replace(distance=self.distance * factor)
 
-    def widened(self, mu: float) -> float:
+    def widened(self, mu: Number) -> Number:
         """Return what mu-GDP releases are in the machine.
 
         >>> Rounding(distance=0.25).widened(1.0)

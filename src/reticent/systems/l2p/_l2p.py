@@ -219,7 +219,7 @@ def _plan(costs: _Costs, found: Found, G: float, claim: dict[str, Any]) -> LazyT
     extra = {"refresh": p, "refreshes": int(costs.refreshes(batch, p))} if costs.refreshing and p < 1 else {}
     kind = {name: claim[name] for name in ("neighbors", "anchor")}
     values: dict[str, Any] = {"p": p, "budget": budget, "batch": batch, **extra, **kind}
-    # The search knows nothing of what the arithmetic adds to an account (docs/theory, Q11).
+    # The search adds up a little less carefully than the account.
     for less in LESS:
         lam = root / ((1 - less) * step) * G / R
         beta = lam * ((1 - less) * step / G) ** 2

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy
 
 from reticent._core._check import Array
 from reticent.domains import Domain
-from reticent.privacy._losses import gaussian_delta, largest_mu
+from reticent.privacy._losses import delta_with_failure, gaussian_delta, largest_mu, largest_mu_with_failure
+from reticent.systems._grid import COIN, DRAW, Rounding
 from reticent.systems.pcomw._regret import first_term
 from reticent.systems.pcomw._switching import clipping, log_tail, rate, variation_sum
 
@@ -133,7 +135,7 @@ def coins_variance(count: Array, p: Array, eta: Array) -> Array:
     return variance
 
 
-def adaptive(mu: Array, p: Array, special: Array, epsilon: float) -> Array:
+def adaptive(mu: Array, p: Array, special: Array, epsilon: float | Array) -> Array:
     """Return delta with the coin of the changed batch, whose chances to keep differ by exp(`special`) (Q3 and Q4b)."""
     gap = -(1 - p) * np.expm1(-special)
     rise = np.log1p(gap / p)
@@ -142,13 +144,11 @@ def adaptive(mu: Array, p: Array, special: Array, epsilon: float) -> Array:
     return np.maximum(more, less)
 
 
-def oblivious(
-    mu: Array, p: Array, log_phi: Array, shift: Array, length: Array, failure: Array, epsilon: float
-) -> Array:
+def oblivious(mu: Array, p: Array, log_phi: Array, shift: Array, length: Array, epsilon: float | Array) -> Array:
     """Return delta for losses that do not depend on the decisions (docs/theory, Q6), with a few values of t only.
 
     `mu` is that of everything but the coin of the changed batch, `shift` that of one draw, `length` that of a batch's
-    losses, `failure` what clipping moves in all.
+    losses. What clipping moves is left out.
     """
     keep = (1 - p) * np.exp(-np.minimum(log_phi, 50.0))
     kept = keep * gaussian_delta(np.hypot(mu, shift), epsilon)
@@ -160,9 +160,11 @@ def oblivious(
         place = low[..., None] + half * (_NODES + 1)
         density = half * _WEIGHTS * np.exp(-(place**2) / 2) / math.sqrt(2 * math.pi)
         loss = (mu**2 / 2)[..., None] + mu[..., None] * place
-        parts = _switch(epsilon - loss, p[..., None], keep[..., None], shift[..., None], length[..., None])
+        parts = _switch(
+            np.asarray(epsilon)[..., None] - loss, p[..., None], keep[..., None], shift[..., None], length[..., None]
+        )
         switched = switched + (parts * density).sum(axis=-1)
-    delta: Array = kept + switched + (1 + math.exp(epsilon)) * failure
+    delta: Array = kept + switched
     return delta
 
 
@@ -236,6 +238,7 @@ class Costs:
         """Take the goal and the table of first terms."""
         self.goal, self._first = goal, first
         self.most = largest_mu(goal.epsilon, goal.delta)
+        self._machine = Rounding.of(goal.domain, goal.horizon, 1, near=DRAW, cut=True)
 
     def total(self, at: Candidates, near: float | None = None) -> tuple[Array, Array]:
         """Return the regret and the step of each candidate; `near` is a step not far from theirs, if one is known."""
@@ -294,18 +297,27 @@ class Costs:
         """Return the quick account of each candidate at the epsilon of the goal."""
         goal = self.goal
         law = law_of(goal, at, step)
-        eta = np.minimum(at.batch * step**2 * goal.change, 2 * law.log_phi)
+        eta = np.minimum(at.batch * step**2 * goal.change + 2 * COIN, 2 * law.log_phi)
         variance = coins_variance(goal.horizon / at.batch - 1, at.p, eta)
-        shift = goal.change * step
+        shift = self._machine.widened(goal.change * step)
         mu = np.sqrt(shift**2 * law.budget + variance)
+        failure = self._machine.failure * law.budget
         confined = (at.batch - 1) * step**2 * goal.change + law.beta * goal.change * goal.wide
         special = np.minimum(2 * law.log_phi, confined)
-        delta = adaptive(mu, at.p, special, goal.epsilon)
+        delta = delta_with_failure(partial(adaptive, mu, at.p, special), goal.epsilon, failure, goal.delta)
         if goal.oblivious:
-            drift = (1 - at.p) * law.clip * (np.minimum(1 / at.p, goal.horizon / at.batch) + 2)
-            found = oblivious(mu, at.p, law.log_phi, shift, at.batch * step, drift, goal.epsilon)
+            failure = failure + (1 - at.p) * law.clip * (np.minimum(1 / at.p, goal.horizon / at.batch) + 2)
+            bound = partial(oblivious, mu, at.p, law.log_phi, shift, at.batch * step)
+            found = delta_with_failure(bound, goal.epsilon, failure, goal.delta)
             delta = np.minimum(delta, found)  # whoever fixes the losses in advance is one who may adapt them
         return np.clip(delta, 1e-300, 0.99)
+
+    def forced_step(self, draws: Array) -> Array:
+        """Return the steps at which so many forced draws have the delta of the goal, next to none where they cannot."""
+        goal, machine = self.goal, self._machine
+        mu = largest_mu_with_failure(goal.epsilon, goal.delta, machine.failure * draws) / np.sqrt(draws)
+        step: Array = (mu - 2 * machine.distance) / (machine.stretch * goal.change)
+        return np.maximum(step, 1e-9 * self.most)
 
     def _overrun(self, n: Array, p: Array, law: Law) -> Array:
         """Return about the sum over coins of the chance that more switches than the budget were wanted before."""
@@ -534,7 +546,7 @@ def _forced(costs: Costs) -> Found:
     batches, precisions = np.unique(np.round(np.geomspace(least, top, 80))), costs.precisions(80)
     for _ in range(3):
         b, precision = (axis.ravel() for axis in np.meshgrid(batches, precisions, indexing="ij"))
-        step = costs.most / (goal.change * np.sqrt(forced_budget(T, b)))
+        step = costs.forced_step(forced_budget(T, b))
         total = costs.measure(step, precision, b)
         i = int(total.argmin())
         width = max(1.0, 0.15 * b[i])
