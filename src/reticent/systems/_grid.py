@@ -87,6 +87,16 @@ class Rounding(NamedTuple):
         """
         return max(mu - 2 * self.distance, 0.0) / self.stretch
 
+    def most(self, mu: float, delta: float) -> float:
+        """Return so many times what this is about that more leave nothing of `mu`, or of `delta` at any epsilon.
+
+        >>> Rounding(distance=0.25).most(1.0, 1e-6), Rounding(failure=1e-8).most(1.0, 1e-6)
+        (4.0, 50.0)
+        """
+        by_distance = (mu / (2 * self.distance)) ** 2 if self.distance else math.inf
+        by_failure = delta / (2 * self.failure) if self.failure else math.inf
+        return min(by_distance, by_failure)
+
     def applied(self, statements: Sequence[Statement]) -> tuple[Statement, ...]:
         """Return statements as they hold for the machine."""
         return tuple(Statement(method, self._bound(bound)) for method, bound in statements)

@@ -176,7 +176,8 @@ class _Costs(Costs):
         self.reach = self.wide if drawn else 1.0
         self.refreshing = drawn
         # Batches as long as few switches ask for have a large lam, hence large precisions.
-        longest = (self.most * self.T / (min(self.cap, self.T) + 1)) ** 2 / self.domain.chart_dim
+        few = max(1.0, min(self.cap, self.T, self.machine.most(self.most, self.delta)))
+        longest = (self.most * self.T / few) ** 2 / self.domain.chart_dim
         shapes = 0.02, max(1e5, 100 * longest)
         rows = math.ceil(math.log10(shapes[1] / shapes[0])) + 1
         columns = 12 + round(4 * math.log10(self.weaker))

@@ -86,7 +86,7 @@ class Costs(ABC):
         self.wide = domain.diameter / domain.radius
         self.cap = math.inf if max_switches is None else float(max_switches)
         self.most = largest_mu(epsilon, delta)
-        self._machine = Rounding.of(domain, horizon, 1, near=DRAW, cut=True, coins=1)  # of one draw and one coin
+        self.machine = Rounding.of(domain, horizon, 1, near=DRAW, cut=True, coins=1)  # of one draw and one coin
         # By how much weaker than privacy asks for a measure may have to be so that few switches suffice.
         self.weaker = 1.0 if max_switches is None else max(1.0, self.most * math.sqrt(horizon) / (max_switches + 1))
 
@@ -143,7 +143,7 @@ class Costs(ABC):
 
     def leak(self, at: Trials, strength: Array, budget: Array | None = None) -> Array:
         """Return the delta of each candidate at the epsilon of the goal."""
-        law, machine = self.law(at, strength), self._machine
+        law, machine = self.law(at, strength), self.machine
         released = self.budget(at, law)[0] if budget is None else budget
         draws = released + self.refreshes(at.batch, at.p)
         mu = machine.stretch * law.shift * np.sqrt(draws) + 2 * machine.distance * np.sqrt(released)
@@ -169,7 +169,9 @@ class Costs(ABC):
         strength = self.solve(at, turns)
         law = self.law(at, strength)
         cost = self.measure(at, strength) + self.wide * at.batch * self.budget(at, law)[1]
-        return np.where(np.isfinite(cost), cost, np.inf), strength
+        # Where draws may fail, not even the weakest measure is always within the goal.
+        private = self.leak(at, strength) <= self.delta
+        return np.where(private & np.isfinite(cost), cost, np.inf), strength
 
 
 def search(costs: Costs) -> list[Found]:

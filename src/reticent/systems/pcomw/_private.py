@@ -23,7 +23,7 @@ from reticent.systems._checks import (
 from reticent.systems.pcomw._lazy import MeasureCosts
 from reticent.systems.pcomw._plan import Plan, doubling, per_epoch
 from reticent.systems.pcomw._regret import regret_bound
-from reticent.systems.pcomw._search import Found, PrivateGoal, search
+from reticent.systems.pcomw._search import FLATTEST, Found, PrivateGoal, search
 from reticent.systems.pcomw._switching import Switching
 
 # The part of epsilon that is aimed at, the least and the most that will do: the accountant solves to a part in 1e10.
@@ -73,7 +73,7 @@ def _solved(goal: PrivateGoal, found: Found, start: float, budget: int) -> Plan 
         y = _level(ledger.delta(_AIM * goal.epsilon)) - aim
         low, high = (x, high) if y <= 0 else (low, x)
         if x != last[0] and y != last[1] and not math.isnan(last[0]):
-            slope = min(max((y - last[1]) / (x - last[0]), 0.3), 8.0)
+            slope = min(max((y - last[1]) / (x - last[0]), FLATTEST), 8.0)
         last = x, y
         x -= min(max(y / slope, -1.0), 1.0)
         if not low < x < high:

@@ -61,6 +61,11 @@ class PrivateGoal:
         return math.inf if self.max_switches is None else float(self.max_switches)
 
     @property
+    def machine(self) -> Rounding:
+        """What floating point may add to the account of one draw."""
+        return Rounding.of(self.domain, self.horizon, 1, near=DRAW, cut=True)
+
+    @property
     def source(self) -> str:
         """Where a plan for this goal comes from."""
         also = "" if self.max_switches is None else f", never more than {self.max_switches:,} switches"
@@ -195,6 +200,8 @@ def _hockey(gap: Array, shift: Array) -> Array:
 
 # Rounds of the secant rule; the logarithm of 1 / sqrt(-log delta) is nearly linear in that of the step.
 _FAR, _NEAR = 12, 6
+# Where failures take most of delta it hardly depends on the step: the least slope that the rule believes in.
+FLATTEST = 0.01
 # A coin that keeps less than once in exp(3) times is no better than p = 1.
 _STEEP = 3.0
 
@@ -238,7 +245,7 @@ class Costs:
         """Take the goal and the table of first terms."""
         self.goal, self._first = goal, first
         self.most = largest_mu(goal.epsilon, goal.delta)
-        self._machine = Rounding.of(goal.domain, goal.horizon, 1, near=DRAW, cut=True)
+        self._machine = goal.machine
 
     def total(self, at: Candidates, near: float | None = None) -> tuple[Array, Array]:
         """Return the regret and the step of each candidate; `near` is a step not far from theirs, if one is known."""
@@ -279,7 +286,7 @@ class Costs:
             y = self._level(at, x) - aim
             with np.errstate(invalid="ignore", divide="ignore"):
                 secant = (y - last_y) / (x - last_x)
-            slope = np.where(np.isfinite(secant), np.clip(secant, 0.4, 6.0), slope)
+            slope = np.where(np.isfinite(secant), np.clip(secant, FLATTEST, 6.0), slope)
             last_x, last_y = x, y
             low, high = np.where(y <= 0, np.maximum(low, x), low), np.where(y > 0, np.minimum(high, x), high)
             x = x - np.clip(y / slope, -2.0, 2.0)
@@ -448,9 +455,11 @@ def _table(
 
 def _ranges(goal: PrivateGoal) -> tuple[_Range, _Range]:
     """Return all the steps and precisions that may be wanted."""
-    most = largest_mu(goal.epsilon, goal.delta) / goal.change
+    mu = largest_mu(goal.epsilon, goal.delta)
+    most = mu / goal.change
     # With batches of b rounds lam is about sqrt(T b) at least, and few switches mean long batches.
-    longest = (most * _least_batch(goal)) ** 2 / goal.domain.chart_dim
+    few = max(1.0, min(goal.cap, goal.horizon, goal.machine.most(mu, goal.delta)))
+    longest = (most * goal.horizon / few) ** 2 / goal.domain.chart_dim
     low = most / (10 * math.sqrt(goal.horizon)) / _weaker(goal)
     return (low, most * 1.01), (0.02, max(1e5, 100 * longest))
 
