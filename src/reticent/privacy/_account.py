@@ -20,6 +20,7 @@ from reticent.privacy._exposure import Exposure, adaptive, bounds
 # Sums of the privacy losses are cut off at a chance of 1e-40, and added to delta: a delta near it has no meaning.
 LEAST_DELTA = 1e-30
 _FAR = 1e9
+_AHEAD = 0.01  # where to look whether a bound still falls: much farther than its least place is uncertain
 
 
 def check_delta(delta: float) -> float:
@@ -85,7 +86,9 @@ def lowest(delta: Callable[[float], float], failure: float) -> float:
         return math.inf
     for _ in range(28):
         a, b = low + (high - low) / 3, high - (high - low) / 3
-        if delta(a) + math.exp(a) * failure <= delta(b) + math.exp(b) * failure:
+        # Where delta is 1, Renyi bounds are flat, not convex: what is of use lies beyond.
+        here = delta(a)
+        if here < 1 and here + math.exp(a) * failure <= delta(b) + math.exp(b) * failure:
             high = b
         else:
             low = a
@@ -117,11 +120,10 @@ class Fall:
     def delta(self, epsilon: float) -> float:
         """Return the bound on delta at `epsilon`."""
         value = self._at(epsilon)
-        # Convex in exp(epsilon): if it was smaller a little before, the least value lies behind.
-        if self.failure and self._at(max(epsilon - 1e-3, 0.0)) < value:
+        # Convex in exp(epsilon): it falls up to its least value, which is what counts from there on.
+        if self.failure and self._at(epsilon + _AHEAD) >= value:
             place, least = self._least
-            if place <= epsilon:
-                value = min(value, least)
+            value = least if place <= epsilon else value
         return min(1.0, value)
 
     def epsilon(self, delta: float) -> float:

@@ -175,7 +175,7 @@ def largest_mu(epsilon: float, delta: float) -> float:
 # Releases that fail now and then: what a search takes for the best epsilon to count at.
 
 # Parts of delta that the failure may take: near the goal one of them costs a few percent of delta more than the best.
-_PARTS = (0.45, 0.7, 0.87, 0.96)
+_PARTS = (0.45, 0.7, 0.87, 0.96, 0.99)
 
 
 def delta_with_failure(

@@ -182,7 +182,7 @@ class _Costs(Costs):
         rows = math.ceil(math.log10(shapes[1] / shapes[0])) + 1
         columns = 12 + round(4 * math.log10(self.weaker))
         self._first = FirstTerms(self.domain, self.T, self.strengths, shapes, (columns, rows))
-        self.shapes = tuple(np.geomspace(1.0, shapes[1] / 10, 6))
+        self.shapes = tuple(np.geomspace(1.0, shapes[1] / 10, max(6, rows)))
 
     @property
     def strengths(self) -> tuple[float, float]:
