@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 import reticent as rt
 from reticent.privacy import account, allowed, require, spent
+from reticent.privacy._account import Statement, SystemAccount, gaussian, lowest
 from reticent.privacy._coins import Coin, many_coins
+from reticent.privacy._compose import Bound
+from reticent.privacy._losses import hockey_stick, largest_mu_with_failure
 
 PLANS = {
     "horizon": st.integers(1, 3000),
@@ -151,3 +154,31 @@ def test_theorem_is_far_above_what_its_plans_reveal():
         account(replace(plan, p=0.02), method="theorem")
     with pytest.raises(ValueError, match="has no shares"):
         stated.shares(1e-6)
+
+
+@pytest.mark.parametrize("method", ["pld", "rdp"])
+@pytest.mark.parametrize("mu", [0.05, 0.3, 1.5, 6.0])
+@pytest.mark.parametrize("failure", [1e-13, 1e-9, 1e-5])
+def test_a_failure_never_makes_an_account_rise(mu, failure, method):
+    alone = Statement(method, Bound(gaussian(mu).bound.alternatives, failure))
+    found = SystemAccount(1, "replace", (alone,))
+    place = lowest(lambda e: float(hockey_stick(mu, e)), failure)
+    epsilons = np.unique(np.concatenate([np.linspace(0.0, 50.0, 40), place + np.linspace(-0.02, 0.02, 41)]))
+    deltas = [found.delta(float(e)) for e in epsilons if e >= 0]
+    assert all(later <= before * (1 + 1e-12) for before, later in pairwise(deltas))
+    # What holds at one epsilon is found again from its delta, however little is left of the fall.
+    for e, delta in zip(epsilons[epsilons >= 0], deltas, strict=True):
+        assert delta > 0.99 or found.epsilon(delta * (1 + 1e-9)) <= e * (1 + 1e-9)
+
+
+def test_releases_that_may_fail_have_about_the_largest_mu_that_the_account_allows():
+    failure = np.array([0.0, 1e-12, 1e-9, 1e-7, 4e-7])
+    for mu, chance in zip(largest_mu_with_failure(9.0, 1e-6, failure), failure, strict=True):
+
+        def delta(times, mu=mu, chance=chance):
+            once = Statement("pld", Bound(gaussian(times * mu).bound.alternatives, chance))
+            return SystemAccount(1, "replace", (once,)).delta(9.0)
+
+        assert delta(1.0) <= 1e-6 * (1 + 1e-6)
+        assert delta(1.05) > 1e-6
+    assert largest_mu_with_failure(9.0, 1e-6, np.array([6e-7]))[0] == 0.0

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 import reticent as rt
 from reticent.domains import Domain
-from reticent.planning import plan_flat, plan_l2p, plan_objective
+from reticent.planning import (
+    plan_approximate_leader,
+    plan_flat,
+    plan_ftrl,
+    plan_implicit,
+    plan_l2p,
+    plan_noisy_descent,
+    plan_objective,
+)
 
 TOLERANCE = 5e-3
 
@@ -50,12 +58,24 @@ PLANNERS = {
     "flat weights": lambda asked: plan_flat(*asked.target, **asked.rest),
     "objective perturbation": lambda asked: plan_objective(*asked.target, **asked.rest, smoothness=0.0),
     "objective perturbation, smooth": lambda asked: plan_objective(*asked.target, **asked.rest, smoothness=0.5),
+    "DP-FTRL": lambda asked: plan_ftrl(*asked.target, **asked.rest),
+    "DP-FTRL, linear": lambda asked: plan_ftrl(*asked.target, **asked.rest, linear=True),
+    "DP-FTRL, tree": lambda asked: plan_ftrl(*asked.target, **asked.rest, noise="tree"),
+    "noisy descent": lambda asked: plan_noisy_descent(*asked.target, **asked.rest),
+    # These have no cap on switches.
+    "implicit descent": lambda asked: plan_implicit(*asked.target, neighbors=asked.neighbors),
+    "approximate leader": lambda asked: plan_approximate_leader(*asked.target, neighbors=asked.neighbors),
     "best": best,
 }
 
 
 def certificate(planner, asked):
-    return min(PLANNERS[planner](asked).regret_bound, asked.domain.diameter * asked.horizon)
+    """Return the regret that is promised; a planner that refuses promises no more than any decisions would."""
+    anything = asked.domain.diameter * asked.horizon
+    try:
+        return min(PLANNERS[planner](asked).regret_bound, anything)
+    except ValueError:
+        return anything
 
 
 def assert_falls(values, tolerance=TOLERANCE):
@@ -72,6 +92,7 @@ def few():
     return [pytest.param(one, marks=[pytest.mark.slow] if one in dear else []) for one in sorted(PLANNERS)]
 
 
+TRIANGLE = rt.Polytope([[1.0, 1.0], [-1.0, 0.3], [0.2, -1.0]], [1.0, 1.0, 1.0])
 FIRST = Asked(rt.Ball(1), 10**5, 1.0, 1e-6, 316)
 
 
@@ -96,12 +117,13 @@ def test_more_switches_promise_no_less_by_objective_perturbation():
 
 @pytest.mark.parametrize(("dim", "horizon", "switches"), [(100, 10**6, 1000), (10, 10**4, 100), (1, 10**4, 333)])
 def test_a_lazy_plan_promises_no_more_regret_than_a_private_one(dim, horizon, switches):
-    # The same draws per coin. Blocks may cost a twentieth more, for a measure that kinked losses can be drawn from.
+    # The same draws per coin. Blocks cost up to a hundredth more, for a measure that kinked losses can be drawn from;
+    # coins hardly anything, for draws that are not exact.
     lazy = rt.plan_lazy(rt.Ball(dim), horizon, 1.0, switches, hard=True, draws=8)
     assert lazy.max_switches == switches
     for epsilon in (3.0, 45.0):
         private = rt.plan_private(rt.Ball(dim), horizon, 1.0, epsilon, 1e-6, max_switches=switches)
-        assert lazy.regret_bound <= private.regret_bound * 1.05
+        assert lazy.regret_bound <= private.regret_bound * (1.01 if lazy.p == 1 else 1.001)
 
 
 def test_the_lazy_plan_that_coins_alone_made_three_times_worse():
@@ -126,11 +148,28 @@ def test_dropping_privacy_promises_no_less():
         assert_falls([certificate("best", asked), certificate("best", free)], 0.0)
 
 
+@pytest.mark.parametrize("domain", [rt.Simplex(4), TRIANGLE], ids=["simplex", "polytope"])
+@pytest.mark.parametrize("planner", ["P-COMW", "lazy-to-private", "lazy-to-private, centre", "flat weights"])
+def test_more_epsilon_promises_no_less_where_draws_may_fail(planner, domain):
+    # The chance that a draw fails costs exp(epsilon) times as much (docs/theory, Q11): from 8.7 on these promised
+    # nothing, where 3 had a fiftieth of that.
+    asked = Asked(domain, 10**5, 3.0, 1e-6, None)
+    found = [certificate(planner, replace(asked, epsilon=e)) for e in (3.0, 8.7, 45.0)]
+    assert_falls(found, 1e-3)
+    assert found[-1] < 0.9 * found[0]
+
+
+def test_a_longer_horizon_promises_no_more_regret_per_round():
+    # 3.08e-5 at 1e10 rounds and 3.85e-5 at 1e11 while the search did not know what the machine adds to draws.
+    goals = [Asked(rt.Ball(10), horizon, 10.0, 1e-6, None) for horizon in (10**9, 10**10, 10**11, 10**12)]
+    assert_falls([certificate("P-COMW", asked) / asked.horizon for asked in goals], 0.0)
+
+
 @st.composite
-def pairs(draw):
+def pairs(draw, domains):
     """A goal, and one that asks for less."""
     horizon = draw(st.sampled_from([200, 3000, 10**5, 2 * 10**6]))
-    domain = draw(st.sampled_from([rt.Ball(1), rt.Ball(2), rt.Ball(30), rt.Box([-1.0, 0.0, -2.0], [1.0, 1.0, 2.0])]))
+    domain = draw(st.sampled_from(domains))
     epsilon = draw(st.floats(0.1, 20.0))
     delta = draw(st.sampled_from([1e-9, 1e-6, 1e-4]))
     switches = draw(st.one_of(st.none(), st.floats(0.0, 1.0).map(lambda x: max(1, int(horizon**x)))))
@@ -152,10 +191,27 @@ def pairs(draw):
             return asked, replace(asked, neighbors="zero-out")
 
 
+ROUND = [rt.Ball(1), rt.Ball(2), rt.Ball(30), rt.Box([-1.0, 0.0, -2.0], [1.0, 1.0, 2.0])]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("planner", sorted(PLANNERS))
 @settings(max_examples=25, derandomize=True, deadline=None)
-@given(pair=pairs())
+@given(pair=pairs(ROUND))
 def test_asking_for_less_promises_no_less(planner, pair):
+    asked, less = pair
+    assert_falls([certificate(planner, asked), certificate(planner, less)])
+
+
+# The search for objective perturbation does not know yet that minimisers may fail: on Simplex(4), with 1e5 rounds, its
+# certificate rises by 3.6 percent from epsilon 9 to 45. The best plan may be one of it.
+KNOWING = sorted(set(PLANNERS) - {"objective perturbation", "objective perturbation, smooth", "best"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("planner", KNOWING)
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(pair=pairs([rt.Simplex(3), rt.Simplex(20), TRIANGLE]))
+def test_asking_for_less_promises_no_less_where_draws_may_fail(planner, pair):
     asked, less = pair
     assert_falls([certificate(planner, asked), certificate(planner, less)])

@@ -22,6 +22,7 @@ LEAST_DELTA = 1e-30
 _FAR = 1e9
 # Sections of the search for the least place: 24 leave a part in 1e5 of the range, around a place where nothing changes.
 _GOLDEN, _SECTIONS = (math.sqrt(5.0) - 1) / 2, 24
+_AHEAD = 0.01  # where to look whether a bound still falls: much farther than its least place is uncertain
 
 
 def check_delta(delta: float) -> float:
@@ -88,12 +89,14 @@ def lowest(delta: Callable[[float], float], failure: float) -> float:
     low, high = 0.0, max(-math.log(failure), 0.0)
 
     def value(epsilon: float) -> float:
-        return delta(epsilon) + math.exp(epsilon) * failure
+        found = delta(epsilon)
+        # Where delta is 1, Renyi bounds are flat, not convex: what is of use lies beyond.
+        return found + math.exp(epsilon) * failure if found < 1 else math.inf
 
     a, b = high - _GOLDEN * high, _GOLDEN * high
     at_a, at_b = value(a), value(b)
     for _ in range(_SECTIONS):
-        if at_a <= at_b:
+        if at_a < math.inf and at_a <= at_b:
             high, b, at_b = b, a, at_a
             a = high - _GOLDEN * (high - low)
             at_a = value(a)
@@ -129,11 +132,10 @@ class Fall:
     def delta(self, epsilon: float) -> float:
         """Return the bound on delta at `epsilon`."""
         value = self._at(epsilon)
-        # Convex in exp(epsilon): if it was smaller a little before, the least value lies behind.
-        if self.failure and self._at(max(epsilon - 1e-3, 0.0)) < value:
+        # Convex in exp(epsilon): it falls up to its least value, which is what counts from there on.
+        if self.failure and self._at(epsilon + _AHEAD) >= value:
             place, least = self._least
-            if place <= epsilon:
-                value = min(value, least)
+            value = least if place <= epsilon else value
         return min(1.0, value)
 
     def epsilon(self, delta: float) -> float:

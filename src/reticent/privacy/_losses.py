@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy
@@ -169,3 +170,49 @@ def largest_mu(epsilon: float, delta: float) -> float:
         xtol=1e-12,
     )
     return math.exp(found)
+
+
+# Releases that fail now and then: what a search takes for the best epsilon to count at.
+
+# Parts of delta that the failure may take: near the goal one of them costs a few percent of delta more than the best.
+_PARTS = (0.45, 0.7, 0.87, 0.96, 0.99)
+
+
+def delta_with_failure(
+    delta: Callable[[float | Array], Array], epsilon: float | Array, failure: Array, goal: float
+) -> Array:
+    """Return about the least `delta(e) + (1 + exp(e)) failure` over e up to `epsilon`: quickly, for searches.
+
+    What holds at a smaller epsilon holds at a larger one, where the failure would cost more. The sum is tried where
+    the failure costs some part of `goal`, the delta that is searched for: elsewhere it may be too large.
+
+    >>> rare = delta_with_failure(lambda e: np.exp(-np.asarray(e)), 40.0, np.array([0.0, 1e-12]), 2e-6)
+    >>> float(rare[0]) < 1e-17, round(float(rare[1]) * 1e6, 1)
+    (True, 2.0)
+    """
+    most = np.exp(epsilon)
+    if np.all((1 + most) * failure <= _PARTS[0] * goal):
+        return delta(epsilon) + (1 + most) * failure
+    best: Array = np.full(failure.shape, np.inf)
+    for part in _PARTS:
+        with np.errstate(divide="ignore", over="ignore"):
+            factor = np.clip(part * goal / failure - 1, 1.0, most)
+        best = np.minimum(best, delta(np.log(factor)) + (1 + factor) * failure)
+    return best
+
+
+def largest_mu_with_failure(epsilon: float, delta: float, failure: Array) -> Array:
+    """Return about the largest mu of releases that are (epsilon, delta)-private though they may fail; 0 if none is.
+
+    >>> bool(abs(largest_mu_with_failure(1.0, 1e-6, np.array([0.0]))[0] / largest_mu(1.0, 1e-6) - 1) < 1e-9)
+    True
+    """
+    most = largest_mu(epsilon, delta)
+    low, high = np.zeros(failure.shape), np.full(failure.shape, most)
+    if not failure.any():
+        return high
+    for _ in range(40):
+        mu = (low + high) / 2
+        fits = delta_with_failure(partial(gaussian_delta, mu), epsilon, failure, delta) <= delta
+        low, high = np.where(fits, mu, low), np.where(fits, high, mu)
+    return low

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,9 @@ _CUT = 2.0**-44
 COIN = 2.0**-40
 # Sums of n rounds are right to n * 2^-44 of what a round may add, in either world: plain sums of 2^9 rounds at most.
 _SUMS = 2.0**-43
+
+
+Number = TypeVar("Number", float, Array)
 
 
 class Rounding(NamedTuple):
@@ -69,7 +72,7 @@ class Rounding(NamedTuple):
         """
         return self._replace(distance=self.distance * factor)
 
-    def widened(self, mu: float) -> float:
+    def widened(self, mu: Number) -> Number:
         """Return what mu-GDP releases are in the machine.
 
         >>> Rounding(distance=0.25).widened(1.0)
@@ -84,6 +87,16 @@ class Rounding(NamedTuple):
         1.0
         """
         return max(mu - 2 * self.distance, 0.0) / self.stretch
+
+    def most(self, mu: float, delta: float) -> float:
+        """Return so many times what this is about that more leave nothing of `mu`, or of `delta` at any epsilon.
+
+        >>> Rounding(distance=0.25).most(1.0, 1e-6), Rounding(failure=1e-8).most(1.0, 1e-6)
+        (4.0, 50.0)
+        """
+        by_distance = (mu / (2 * self.distance)) ** 2 if self.distance else math.inf
+        by_failure = delta / (2 * self.failure) if self.failure else math.inf
+        return min(by_distance, by_failure)
 
     def applied(self, statements: Sequence[Statement]) -> tuple[Statement, ...]:
         """Return statements as they hold for the machine."""

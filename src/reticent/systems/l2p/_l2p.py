@@ -176,12 +176,13 @@ class _Costs(Costs):
         self.reach = self.wide if drawn else 1.0
         self.refreshing = drawn
         # Batches as long as few switches ask for have a large lam, hence large precisions.
-        longest = (self.most * self.T / (min(self.cap, self.T) + 1)) ** 2 / self.domain.chart_dim
+        few = max(1.0, min(self.cap, self.T, self.machine.most(self.most, self.delta)))
+        longest = (self.most * self.T / few) ** 2 / self.domain.chart_dim
         shapes = 0.02, max(1e5, 100 * longest)
         rows = math.ceil(math.log10(shapes[1] / shapes[0])) + 1
         columns = 12 + round(4 * math.log10(self.weaker))
         self._first = FirstTerms(self.domain, self.T, self.strengths, shapes, (columns, rows))
-        self.shapes = tuple(np.geomspace(1.0, shapes[1] / 10, 6))
+        self.shapes = tuple(np.geomspace(1.0, shapes[1] / 10, max(6, rows)))
 
     @property
     def strengths(self) -> tuple[float, float]:
@@ -219,7 +220,7 @@ def _plan(costs: _Costs, found: Found, G: float, claim: dict[str, Any]) -> LazyT
     extra = {"refresh": p, "refreshes": int(costs.refreshes(batch, p))} if costs.refreshing and p < 1 else {}
     kind = {name: claim[name] for name in ("neighbors", "anchor")}
     values: dict[str, Any] = {"p": p, "budget": budget, "batch": batch, **extra, **kind}
-    # The search knows nothing of what the arithmetic adds to an account (docs/theory, Q11).
+    # The search adds up a little less carefully than the account.
     for less in LESS:
         lam = root / ((1 - less) * step) * G / R
         beta = lam * ((1 - less) * step / G) ** 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from reticent._core._check import Array
 from reticent.domains import Domain
-from reticent.privacy._losses import largest_mu
+from reticent.privacy._losses import delta_with_failure, largest_mu
+from reticent.systems._grid import DRAW, Rounding
 from reticent.systems.pcomw._search import adaptive
 
 Flags = NDArray[np.bool_]
@@ -84,6 +86,7 @@ class Costs(ABC):
         self.wide = domain.diameter / domain.radius
         self.cap = math.inf if max_switches is None else float(max_switches)
         self.most = largest_mu(epsilon, delta)
+        self.machine = Rounding.of(domain, horizon, 1, near=DRAW, cut=True, coins=1)  # of one draw and one coin
         # By how much weaker than privacy asks for a measure may have to be so that few switches suffice.
         self.weaker = 1.0 if max_switches is None else max(1.0, self.most * math.sqrt(horizon) / (max_switches + 1))
 
@@ -140,9 +143,13 @@ class Costs(ABC):
 
     def leak(self, at: Trials, strength: Array, budget: Array | None = None) -> Array:
         """Return the delta of each candidate at the epsilon of the goal."""
-        law = self.law(at, strength)
-        draws = (self.budget(at, law)[0] if budget is None else budget) + self.refreshes(at.batch, at.p)
-        found = adaptive(law.shift * np.sqrt(draws), at.p, np.minimum(law.special, 700.0), self.epsilon)
+        law, machine = self.law(at, strength), self.machine
+        released = self.budget(at, law)[0] if budget is None else budget
+        draws = released + self.refreshes(at.batch, at.p)
+        mu = machine.stretch * law.shift * np.sqrt(draws) + 2 * machine.distance * np.sqrt(released)
+        bound = partial(adaptive, mu, at.p, np.minimum(law.special, 700.0))
+        epsilon = self.epsilon - machine.epsilon * self.T / at.batch
+        found = delta_with_failure(bound, epsilon, machine.failure * released, self.delta)
         return np.where(np.isfinite(found), found, 1.0)
 
     def solve(self, at: Trials, turns: int, budget: Array | None = None) -> Array:
@@ -162,7 +169,9 @@ class Costs(ABC):
         strength = self.solve(at, turns)
         law = self.law(at, strength)
         cost = self.measure(at, strength) + self.wide * at.batch * self.budget(at, law)[1]
-        return np.where(np.isfinite(cost), cost, np.inf), strength
+        # Where draws may fail, not even the weakest measure is always within the goal.
+        private = self.leak(at, strength) <= self.delta
+        return np.where(private & np.isfinite(cost), cost, np.inf), strength
 
 
 def search(costs: Costs) -> list[Found]:

@@ -23,14 +23,17 @@ from reticent.systems._checks import (
 from reticent.systems.pcomw._lazy import MeasureCosts
 from reticent.systems.pcomw._plan import Plan, doubling, per_epoch
 from reticent.systems.pcomw._regret import regret_bound
-from reticent.systems.pcomw._search import Found, PrivateGoal, search
+from reticent.systems.pcomw._search import FLATTEST, Found, PrivateGoal, search
 from reticent.systems.pcomw._switching import Switching
 
 # The part of epsilon that is aimed at, the least and the most that will do: the accountant solves to a part in 1e10.
+# And of delta, which alone counts where draws may fail and accounts fall no more with epsilon (docs/theory, Q11).
 _AIM, _LEAST, _MOST = 0.9998, 0.999, 1 - 1e-6
 _TRIES = 30
 # A budget that is off by more, as a part of the deviation of the number of switches, is chosen anew.
 _OFF = 0.05
+# How often: of hundreds of millions of switches the deviation is a part in 1e4, and each turn halves what it is off by.
+_TURNS = 12
 _STEEPEST = 10.0
 
 
@@ -42,7 +45,7 @@ def certified(goal: PrivateGoal, found: Found) -> Plan | None:
     """
     budget = found.budget(goal, found.step)
     plan = _solved(goal, found, found.step, budget)
-    for _ in range(3):
+    for _ in range(_TURNS):
         if plan is None:
             return None
         step = plan.lipschitz * math.sqrt(plan.beta / plan.lam)
@@ -57,7 +60,7 @@ def certified(goal: PrivateGoal, found: Found) -> Plan | None:
 def _solved(goal: PrivateGoal, found: Found, start: float, budget: int) -> Plan | None:
     """Solve for the step: the account grows with it. A secant rule between bounds that close in."""
     top = math.log(found.limit(goal))
-    aim, x, slope = _level(goal.delta), min(math.log(start), top), 1.0
+    aim, x, slope = _level(_AIM * goal.delta), min(math.log(start), top), 1.0
     low, high, last = -math.inf, math.inf, (math.nan, math.nan)
     for _ in range(_TRIES):
         plan = build(goal, found, math.exp(x), budget)
@@ -65,12 +68,12 @@ def _solved(goal: PrivateGoal, found: Found, start: float, budget: int) -> Plan 
             return None
         ledger = account(plan)
         private = ledger.delta(_MOST * goal.epsilon) <= goal.delta
-        if private and (x >= top or goal.delta <= ledger.delta(_LEAST * goal.epsilon)):
+        if private and (x >= top or _LEAST * goal.delta <= ledger.delta(_LEAST * goal.epsilon)):
             return plan
         y = _level(ledger.delta(_AIM * goal.epsilon)) - aim
         low, high = (x, high) if y <= 0 else (low, x)
         if x != last[0] and y != last[1] and not math.isnan(last[0]):
-            slope = min(max((y - last[1]) / (x - last[0]), 0.3), 8.0)
+            slope = min(max((y - last[1]) / (x - last[0]), FLATTEST), 8.0)
         last = x, y
         x -= min(max(y / slope, -1.0), 1.0)
         if not low < x < high:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy
 
 from reticent._core._check import Array
 from reticent.domains import Domain
-from reticent.privacy._losses import gaussian_delta, largest_mu
+from reticent.privacy._losses import delta_with_failure, gaussian_delta, largest_mu, largest_mu_with_failure
+from reticent.systems._grid import COIN, DRAW, Rounding
 from reticent.systems.pcomw._regret import first_term
 from reticent.systems.pcomw._switching import clipping, log_tail, rate, variation_sum
 
@@ -57,6 +59,11 @@ class PrivateGoal:
     def cap(self) -> float:
         """The largest budget allowed."""
         return math.inf if self.max_switches is None else float(self.max_switches)
+
+    @property
+    def machine(self) -> Rounding:
+        """What floating point may add to the account of one draw."""
+        return Rounding.of(self.domain, self.horizon, 1, near=DRAW, cut=True)
 
     @property
     def source(self) -> str:
@@ -133,7 +140,7 @@ def coins_variance(count: Array, p: Array, eta: Array) -> Array:
     return variance
 
 
-def adaptive(mu: Array, p: Array, special: Array, epsilon: float) -> Array:
+def adaptive(mu: Array, p: Array, special: Array, epsilon: float | Array) -> Array:
     """Return delta with the coin of the changed batch, whose chances to keep differ by exp(`special`) (Q3 and Q4b)."""
     gap = -(1 - p) * np.expm1(-special)
     rise = np.log1p(gap / p)
@@ -142,13 +149,11 @@ def adaptive(mu: Array, p: Array, special: Array, epsilon: float) -> Array:
     return np.maximum(more, less)
 
 
-def oblivious(
-    mu: Array, p: Array, log_phi: Array, shift: Array, length: Array, failure: Array, epsilon: float
-) -> Array:
+def oblivious(mu: Array, p: Array, log_phi: Array, shift: Array, length: Array, epsilon: float | Array) -> Array:
     """Return delta for losses that do not depend on the decisions (docs/theory, Q6), with a few values of t only.
 
     `mu` is that of everything but the coin of the changed batch, `shift` that of one draw, `length` that of a batch's
-    losses, `failure` what clipping moves in all.
+    losses. What clipping moves is left out.
     """
     keep = (1 - p) * np.exp(-np.minimum(log_phi, 50.0))
     kept = keep * gaussian_delta(np.hypot(mu, shift), epsilon)
@@ -160,9 +165,11 @@ def oblivious(
         place = low[..., None] + half * (_NODES + 1)
         density = half * _WEIGHTS * np.exp(-(place**2) / 2) / math.sqrt(2 * math.pi)
         loss = (mu**2 / 2)[..., None] + mu[..., None] * place
-        parts = _switch(epsilon - loss, p[..., None], keep[..., None], shift[..., None], length[..., None])
+        parts = _switch(
+            np.asarray(epsilon)[..., None] - loss, p[..., None], keep[..., None], shift[..., None], length[..., None]
+        )
         switched = switched + (parts * density).sum(axis=-1)
-    delta: Array = kept + switched + (1 + math.exp(epsilon)) * failure
+    delta: Array = kept + switched
     return delta
 
 
@@ -193,6 +200,8 @@ def _hockey(gap: Array, shift: Array) -> Array:
 
 # Rounds of the secant rule; the logarithm of 1 / sqrt(-log delta) is nearly linear in that of the step.
 _FAR, _NEAR = 12, 6
+# Where failures take most of delta it hardly depends on the step: the least slope that the rule believes in.
+FLATTEST = 0.01
 # A coin that keeps less than once in exp(3) times is no better than p = 1.
 _STEEP = 3.0
 
@@ -236,6 +245,7 @@ class Costs:
         """Take the goal and the table of first terms."""
         self.goal, self._first = goal, first
         self.most = largest_mu(goal.epsilon, goal.delta)
+        self._machine = goal.machine
 
     def total(self, at: Candidates, near: float | None = None) -> tuple[Array, Array]:
         """Return the regret and the step of each candidate; `near` is a step not far from theirs, if one is known."""
@@ -276,7 +286,7 @@ class Costs:
             y = self._level(at, x) - aim
             with np.errstate(invalid="ignore", divide="ignore"):
                 secant = (y - last_y) / (x - last_x)
-            slope = np.where(np.isfinite(secant), np.clip(secant, 0.4, 6.0), slope)
+            slope = np.where(np.isfinite(secant), np.clip(secant, FLATTEST, 6.0), slope)
             last_x, last_y = x, y
             low, high = np.where(y <= 0, np.maximum(low, x), low), np.where(y > 0, np.minimum(high, x), high)
             x = x - np.clip(y / slope, -2.0, 2.0)
@@ -294,18 +304,27 @@ class Costs:
         """Return the quick account of each candidate at the epsilon of the goal."""
         goal = self.goal
         law = law_of(goal, at, step)
-        eta = np.minimum(at.batch * step**2 * goal.change, 2 * law.log_phi)
+        eta = np.minimum(at.batch * step**2 * goal.change + 2 * COIN, 2 * law.log_phi)
         variance = coins_variance(goal.horizon / at.batch - 1, at.p, eta)
-        shift = goal.change * step
+        shift = self._machine.widened(goal.change * step)
         mu = np.sqrt(shift**2 * law.budget + variance)
+        failure = self._machine.failure * law.budget
         confined = (at.batch - 1) * step**2 * goal.change + law.beta * goal.change * goal.wide
         special = np.minimum(2 * law.log_phi, confined)
-        delta = adaptive(mu, at.p, special, goal.epsilon)
+        delta = delta_with_failure(partial(adaptive, mu, at.p, special), goal.epsilon, failure, goal.delta)
         if goal.oblivious:
-            drift = (1 - at.p) * law.clip * (np.minimum(1 / at.p, goal.horizon / at.batch) + 2)
-            found = oblivious(mu, at.p, law.log_phi, shift, at.batch * step, drift, goal.epsilon)
+            failure = failure + (1 - at.p) * law.clip * (np.minimum(1 / at.p, goal.horizon / at.batch) + 2)
+            bound = partial(oblivious, mu, at.p, law.log_phi, shift, at.batch * step)
+            found = delta_with_failure(bound, goal.epsilon, failure, goal.delta)
             delta = np.minimum(delta, found)  # whoever fixes the losses in advance is one who may adapt them
         return np.clip(delta, 1e-300, 0.99)
+
+    def forced_step(self, draws: Array) -> Array:
+        """Return the steps at which so many forced draws have the delta of the goal, next to none where they cannot."""
+        goal, machine = self.goal, self._machine
+        mu = largest_mu_with_failure(goal.epsilon, goal.delta, machine.failure * draws) / np.sqrt(draws)
+        step: Array = (mu - 2 * machine.distance) / (machine.stretch * goal.change)
+        return np.maximum(step, 1e-9 * self.most)
 
     def _overrun(self, n: Array, p: Array, law: Law) -> Array:
         """Return about the sum over coins of the chance that more switches than the budget were wanted before."""
@@ -436,9 +455,11 @@ def _table(
 
 def _ranges(goal: PrivateGoal) -> tuple[_Range, _Range]:
     """Return all the steps and precisions that may be wanted."""
-    most = largest_mu(goal.epsilon, goal.delta) / goal.change
+    mu = largest_mu(goal.epsilon, goal.delta)
+    most = mu / goal.change
     # With batches of b rounds lam is about sqrt(T b) at least, and few switches mean long batches.
-    longest = (most * _least_batch(goal)) ** 2 / goal.domain.chart_dim
+    few = max(1.0, min(goal.cap, goal.horizon, goal.machine.most(mu, goal.delta)))
+    longest = (most * goal.horizon / few) ** 2 / goal.domain.chart_dim
     low = most / (10 * math.sqrt(goal.horizon)) / _weaker(goal)
     return (low, most * 1.01), (0.02, max(1e5, 100 * longest))
 
@@ -534,7 +555,7 @@ def _forced(costs: Costs) -> Found:
     batches, precisions = np.unique(np.round(np.geomspace(least, top, 80))), costs.precisions(80)
     for _ in range(3):
         b, precision = (axis.ravel() for axis in np.meshgrid(batches, precisions, indexing="ij"))
-        step = costs.most / (goal.change * np.sqrt(forced_budget(T, b)))
+        step = costs.forced_step(forced_budget(T, b))
         total = costs.measure(step, precision, b)
         i = int(total.argmin())
         width = max(1.0, 0.15 * b[i])
