@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from reticent.privacy._account import Statement
 from reticent.privacy._coins import NO_LOSS, Coin
 from reticent.privacy._compose import Bound, Term
 from reticent.privacy._events import gaussian_events, gdp
-from reticent.privacy._losses import largest_mu
+from reticent.privacy._losses import delta_with_failure, largest_mu
 from reticent.systems._bounds import block_squares
 from reticent.systems._checks import check_body, check_target
 from reticent.systems._goal import Goal, System
@@ -427,8 +427,9 @@ def _quick(goal: _Goal, plan: ObjectivePlan) -> float:
     mu2 = plan.draw**2 * min(plan.budget, plan.coins)
     p, eta = np.array(plan.p), np.array(plan.later_coin.eta)
     variance = float(coins_variance(np.array(max(plan.coins - 1.0, 0.0)), p, eta))
-    mu = np.array(math.sqrt(mu2 + variance))
-    return float(adaptive(mu, p, np.array(2 * plan.log_phi), goal.epsilon))
+    bound = partial(adaptive, np.array(math.sqrt(mu2 + variance)), p, np.array(2 * plan.log_phi))
+    failure = np.array(plan.rounding(goal.horizon).failure)
+    return float(delta_with_failure(bound, goal.epsilon, failure, goal.delta))
 
 
 def _noise(goal: _Goal, point: Array, halvings: int | None = None) -> float:
