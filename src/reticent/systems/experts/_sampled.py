@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -29,7 +29,7 @@ from reticent.systems.experts._hedge import ExpertsPlan, check_experts, weights_
 from reticent.systems.experts._learner import ExpertsLearner, ExpertsWalk
 from reticent.systems.ftrl._learner import NoisyLeader
 from reticent.systems.ftrl._noise import Buffers, Noise, SquareRoot, Tree, fit_buffers
-from reticent.systems.ftrl._plan import FTRLPlan, best_batch, plan_ftrl
+from reticent.systems.ftrl._plan import MOST_BATCHES, FTRLPlan, cheapest_batches, plan_ftrl
 
 
 def steepness(n: int) -> float:
@@ -195,6 +195,21 @@ DRAWN = System(DrawnLeaderPlan.system, _propose, private=True, lazy=True, expert
 # Exponential weights on noisy sums: Agarwal and Singh's regularised leader of experts, with entropy (docs/theory, R4j).
 
 NOISES = ("toeplitz", "tree")
+_DEVIATIONS = 1000.0  # noise is larger with a chance below exp(-499,000), however many sums and experts there are
+_MOST_STEPS = 2.0**51  # of the grid in a sum with its noise
+_LEAST_NOISE = 1e-100  # in units of lipschitz: squares and quotients stay in double precision
+_FARTHEST = 1e100  # the largest radius of a domain
+_CLOSER = 8  # batches that are priced with the noise that they will have
+
+
+def _level(leader: FTRLPlan) -> float:
+    """Return the largest deviation of the noise on a sum, in any direction."""
+    return leader.sigma * leader.mechanism.largest(max(leader.batches, 1))
+
+
+def _reach(leader: FTRLPlan) -> float:
+    """Return what no coordinate of a noisy sum within the horizon exceeds but with a chance that no number holds."""
+    return leader.lipschitz * leader.horizon + _DEVIATIONS * _level(leader)
 
 
 @saved("plan of weights on noisy sums")
@@ -225,7 +240,9 @@ class NoisyWeightsPlan(DrawnPlan):
 
     def _check(self) -> None:
         super()._check()
-        self._set(beta=positive("beta", self.beta))
+        self._set(beta=positive("beta", self.beta), sigma=positive("sigma", self.sigma))
+        if self.sigma < _LEAST_NOISE * self.lipschitz:
+            raise ValueError(f"sigma must be at least {_LEAST_NOISE:g} * lipschitz, got {self.sigma!r}")
         if self.noise not in NOISES:
             raise ValueError(f"noise must be {' or '.join(map(repr, NOISES))}, got {self.noise!r}")
         checked = self.leader
@@ -234,15 +251,12 @@ class NoisyWeightsPlan(DrawnPlan):
     @cached_property
     def leader(self) -> FTRLPlan:
         """The plan of the noisy sums: a leader with lam = 1 in a ball that these do not leave."""
-        slope = steepness(self.n) * self.lipschitz
-        # Sums are at most half of that long, and noise is 1000 deviations and more with a chance that no number holds.
-        far = 4 * (slope * self.horizon + 1e6 * math.sqrt(self.n) * self.sigma)
-        return FTRLPlan(
-            Ball(self.n - 1, far),
+        unit = FTRLPlan(
+            Ball(self.n - 1),
             self.horizon,
-            slope,
+            steepness(self.n) * self.lipschitz,
             lam=1.0,
-            sigma=positive("sigma", self.sigma),
+            sigma=self.sigma,
             batch=self.batch,
             noise=self.noise,
             linear=True,
@@ -250,17 +264,29 @@ class NoisyWeightsPlan(DrawnPlan):
             decays=self.decays,
             neighbors=self.neighbors,
         )
+        # Sums alone are at most a quarter of that long, and so is what all coordinates of the noise have in reach.
+        far = 4 * math.sqrt(self.n) * _reach(unit)
+        if far > _FARTHEST:
+            raise ValueError(
+                f"noisy sums of losses must stay below {_FARTHEST:g}, but may reach {far:.3g} with "
+                f"lipschitz={self.lipschitz!r} and sigma={self.sigma!r}; choose other units"
+            )
+        return replace(unit, domain=Ball(self.n - 1, far))
 
     @property
     def level(self) -> float:
         """The largest deviation of the noise on a sum, in any direction."""
-        return self.sigma * self.leader.mechanism.largest(max(self.leader.batches, 1))
+        return _level(self.leader)
 
     @property
     def steps(self) -> Array:
-        """The least power of two of which the noise has no more than 2^22 in a deviation, in every coordinate."""
-        step = 2.0 ** math.ceil(math.log2(self.level / LARGEST_NOISE))
-        return np.full(self.n - 1, step)
+        """The step of the grid in every coordinate: the least power of two that is not too small (docs/theory, R4j).
+
+        A deviation of the noise has no more than 2^22 steps, and a sum fewer than 2^52: beyond, its last bits show.
+        """
+        least = max(self.level / LARGEST_NOISE, _reach(self.leader) / _MOST_STEPS)
+        part, power = math.frexp(least)
+        return np.full(self.n - 1, math.ldexp(0.5 if part == 0.5 else 1.0, power))
 
     @property
     def regret_bound(self) -> float:
@@ -311,30 +337,43 @@ def plan_agarwal_singh_experts(
         raise ValueError(
             f"batch must be at least {least} for at most {max_switches} switches in {T} rounds, got {batch}"
         )
-    change = steepness(n) * G * (2 if neighbors == "replace" else 1)
     topped = noise == "tree"
-    law: Noise = Tree(True) if topped else SquareRoot()  # buffers are within 0.5% of the latter, without a fit
+    if not topped and batch is None:
+        least = max(least, -(-T // MOST_BATCHES))
+    change = steepness(n) * G * (2 if neighbors == "replace" else 1)
 
     def size(b: int, law: Noise) -> tuple[float, float]:
         """Return the noise at its source, and twice what the best beta is multiplied by in the bound."""
         batches = max(T // b, 1)
-        mu = max(Rounding.of(Simplex(n), T, batches).narrowed(most), 1e-6 * most)  # what is too rough is expensive
+        mu = Rounding.of(Simplex(n), T, batches).narrowed(most)
+        if mu == 0:
+            return math.inf, math.inf
         sigma = change / mu * law.sensitivity(batches, batches if topped else 0)
         spread = (1 - 1 / n) * (sigma * law.largest(batches)) ** 2
         return sigma, G**2 * block_squares(T, b) / 4 + spread
 
-    levels = [T // 2**k + 1 for k in range(T.bit_length())] if topped else []
-    b = batch if batch is not None else best_batch(lambda b: size(b, law)[1], least, T, levels)
-    machine_mu(target, Simplex(n), max(T // b, 1))  # refuses what rounding makes impossible
-    fit = ((), ()) if topped else fit_buffers(T // b)
-    sigma, price = size(b, law if topped else Buffers(*fit))
+    def real(b: int) -> Noise:
+        return Tree(True) if topped else Buffers(*fit_buffers(T // b))
+
+    if batch is None:
+        # Buffers are within 0.5% of the square root, which has no fit to wait for: enough to find a few, not the best.
+        guess: Noise = Tree(True) if topped else SquareRoot()
+        levels = [T // 2**k + 1 for k in range(T.bit_length())] if topped else []
+        few = cheapest_batches(lambda b: size(b, guess)[1], least, T, levels)[:_CLOSER]
+        few += [
+            max(least, T // (T // b + 1) + 1) for b in few
+        ]  # as many batches, and the last not shorter than need be
+        batch = min(few, key=lambda b: size(b, real(b))[1])
+    machine_mu(target, Simplex(n), max(T // batch, 1))  # refuses what rounding makes impossible
+    fit = ((), ()) if topped else fit_buffers(T // batch)
+    sigma, price = size(batch, real(batch))
     return NoisyWeightsPlan(
         domain,
         T,
         G,
         beta=math.sqrt(2 * math.log(n) / price),
         sigma=sigma,
-        batch=b,
+        batch=batch,
         noise=noise,
         weights=fit[0],
         decays=fit[1],
@@ -423,6 +462,12 @@ class Drawn(ExpertsWalk):
     def _catch_up(self, found: Drawn) -> None:
         refuse_unless(found.leader.done == found.done, "its leader has not taken in the rounds that it has")
 
+    def _check_moved(self) -> None:
+        super()._check_moved()
+        told = self._law(self.leader.u[None])[0]
+        same = np.allclose(self.chances, told, rtol=1e-9, atol=1e-12)
+        refuse_unless(same, f"its chances {self.chances!r} are not those at the point of its leader")
+
     def _law(self, points: Array) -> Array:
         """Return the chances of experts at points that the leader has released: on the simplex, the points."""
         found: Array = np.maximum(self.leader.domain.from_chart(points), 0.0)
@@ -449,5 +494,6 @@ class Weighing(Drawn):
     def _law(self, points: Array) -> Array:
         from reticent.systems.experts._kernel import proportions
 
-        found: Array = proportions(self.beta, Simplex(self.n).from_chart(points))
+        # Without the centre, which would swallow the sums where losses are tiny.
+        found: Array = proportions(self.beta, Simplex(self.n).push(points))
         return found
