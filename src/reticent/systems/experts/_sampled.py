@@ -25,6 +25,7 @@ from reticent.systems._decider import Changes, Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._grid import LARGEST_NOISE, Rounding, largest_step
 from reticent.systems._plan import SystemPlan
+from reticent.systems._steps import StepWalk
 from reticent.systems.experts._hedge import ExpertsPlan, check_experts, weights_regret
 from reticent.systems.experts._learner import ExpertsLearner, ExpertsWalk
 from reticent.systems.ftrl._learner import NoisyLeader
@@ -150,7 +151,8 @@ def plan_drawn_leader(
 ) -> DrawnLeaderPlan:
     """Return the private leader on the simplex, from which experts are drawn, of least certified regret.
 
-    It is best where epsilon is small or experts are few; where changes must be few, see `plan_private_dartboard`.
+    It is best for two or three experts; for more see `plan_agarwal_singh_experts`, and for few changes
+    `plan_private_dartboard`.
     `max_switches` is a hard cap, through batches.
 
     >>> from reticent.domains import Experts
@@ -218,9 +220,10 @@ class NoisyWeightsPlan(DrawnPlan):
     """After every `batch` rounds an expert of chance in proportion to exp(-beta * noisy sum of its losses).
 
     That is the regularised leader of the simplex with entropy. `sigma` is the noise at its source, `noise` its kind:
-    "toeplitz" (with `weights` and `decays` as in `FTRLPlan`) or "tree", all sums topped up to one law as in the paper.
+    "toeplitz" (with `weights` and `decays` as in `FTRLPlan`) or "tree", reduced Gaussian noise topped up to one law.
     Regret is at most log(n)/beta + beta (G^2 B/8 + (1 - 1/n) L^2/2), B the sum of squared batch lengths and L the
-    deviation of the noise on a sum (docs/theory, R4j).
+    deviation of the noise on a sum, and 0.18 beta G T sqrt(n-1) times the step of the grid on which private plans
+    release sums (docs/theory, R4j).
 
     >>> from reticent.domains import Experts
     >>> plan = plan_agarwal_singh_experts(Experts(100), 1_000_000, 1.0, epsilon=1.0, delta=1e-6)
@@ -318,7 +321,8 @@ def plan_agarwal_singh_experts(
 ) -> NoisyWeightsPlan:
     """Return exponential weights on noisy sums of least certified regret: Agarwal and Singh's leader for experts.
 
-    `noise` is "toeplitz", or "tree" as in the paper, which costs more. `max_switches` is a hard cap, through batches.
+    `noise` is "toeplitz", or "tree": reduced Gaussian trees, topped up, which cost more (the paper's have Laplace
+    noise). `max_switches` is a hard cap, through batches.
 
     >>> from reticent.domains import Experts
     >>> plan_agarwal_singh_experts(Experts(5), 10_000, 1.0, 1.0, 1e-6, max_switches=100).max_switches
@@ -413,7 +417,7 @@ class DrawnLeader(ExpertsLearner):
     plan_type: ClassVar[type[SystemPlan]] = DrawnLeaderPlan
 
     def _new_walk(self) -> Decider:
-        return Drawn(self.plan, self._rng)
+        return Drawn(self.plan.n, self._rng, _leader(self.plan, self._rng))
 
 
 @saved("weights on noisy sums")
@@ -424,8 +428,9 @@ class AgarwalSinghExperts(ExpertsLearner):
     experts' losses less their mean and N_k Gaussian noise, Toeplitz or of a binary tree topped up to one law. The
     expert in play changes as in `DrawnLeader`, as rarely as these laws allow.
     Theorem: private as DP-FTRL is, also for losses that react to decisions; expected regret <= log(n)/beta + beta
-    (G^2 B/8 + (1 - 1/n) L^2/2), B the sum of squared batch lengths and L the largest deviation of the noise, for losses
-    that do not (docs/theory, R4j): privacy is not in the leading term. Linear losses over experts, of range G.
+    (G^2 B/8 + (1 - 1/n) L^2/2 + 0.18 G T sqrt(n-1) s), B the sum of squared batch lengths, L the largest deviation of
+    the noise and s the step of the grid of private plans, for losses that do not (docs/theory, R4j): privacy is not in
+    the leading term. Linear losses over experts, of range G.
     Derived from the published idea, with a bound of our own. Reference: Agarwal and Singh 2017.
 
     >>> import reticent as rt
@@ -439,25 +444,31 @@ class AgarwalSinghExperts(ExpertsLearner):
     plan_type: ClassVar[type[SystemPlan]] = NoisyWeightsPlan
 
     def _new_walk(self) -> Decider:
-        return Weighing(self.plan, self._rng)
+        return Weighing(self.plan.n, self._rng, _leader(self.plan, self._rng), self.plan.beta)
+
+
+def _leader(plan: DrawnPlan, rng: np.random.Generator) -> NoisyLeader:
+    """Return the walk of noisy sums, on the grid of the plan if that is private."""
+    leader = NoisyLeader(plan.leader, Linear(), rng)
+    if plan.private:
+        leader.steps = plan.steps
+    return leader
 
 
 @saved("walk of the drawn leader")
 class Drawn(ExpertsWalk):
-    """The walk of noisy sums, and an expert drawn from where it stands."""
+    """The walk of a leader on the simplex, with noise or without, and an expert drawn from where it stands."""
 
     _moves = ("leader", "own", "chances")
 
-    def __init__(self, plan: DrawnPlan, rng: np.random.Generator) -> None:
+    def __init__(self, n: int, rng: np.random.Generator, leader: StepWalk) -> None:
         """Start with an expert of the uniform law."""
-        super().__init__(plan.n, rng, plan.leader.batch)
-        self.leader = NoisyLeader(plan.leader, Linear(), rng)
-        if plan.private:
-            self.leader.steps = plan.steps
+        super().__init__(n, rng, leader.batch)
+        self.leader = leader
         # The leader draws the noise of a whole block of rounds before the first expert of it is drawn.
         self.own = apart(rng)
-        self.chances = np.full(plan.n, 1 / plan.n)
-        self._start(int(self.own.integers(plan.n)))
+        self.chances = np.full(n, 1 / n)
+        self._start(int(self.own.integers(n)))
 
     def _catch_up(self, found: Drawn) -> None:
         refuse_unless(found.leader.done == found.done, "its leader has not taken in the rounds that it has")
@@ -486,10 +497,10 @@ class Drawn(ExpertsWalk):
 class Weighing(Drawn):
     """The same, where minus the noisy sums are released, and chances are in proportion to exp(beta times these)."""
 
-    def __init__(self, plan: NoisyWeightsPlan, rng: np.random.Generator) -> None:
+    def __init__(self, n: int, rng: np.random.Generator, leader: StepWalk, beta: float) -> None:
         """Start with an expert of the uniform law."""
-        super().__init__(plan, rng)
-        self.beta = plan.beta
+        super().__init__(n, rng, leader)
+        self.beta = beta
 
     def _law(self, points: Array) -> Array:
         from reticent.systems.experts._kernel import proportions
