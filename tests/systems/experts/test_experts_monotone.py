@@ -6,13 +6,14 @@ Planners search, so that two goals may end at slightly different places: `TOLERA
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import reticent as rt
 from reticent.planning import plan_agarwal_singh_experts, plan_drawn_leader, plan_private_dartboard
 
 TOLERANCE = 1e-3
+FOUND = (Phase.explicit, Phase.generate)  # a smaller example would take minutes of planning
 PLANNERS = {
     "dartboard": plan_private_dartboard,
     "drawn leader": plan_drawn_leader,
@@ -71,7 +72,7 @@ def check(planner, asked, less, tolerance=TOLERANCE):
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-@settings(max_examples=6, derandomize=True, deadline=None)
+@settings(max_examples=6, derandomize=True, deadline=None, phases=FOUND)
 @given(pair=pairs())
 def test_asking_for_less_promises_no_less(planner, pair):
     check(planner, *pair)
@@ -79,7 +80,7 @@ def test_asking_for_less_promises_no_less(planner, pair):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("planner", PLANNERS)
-@settings(max_examples=120, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None, phases=FOUND)
 @given(pair=pairs())
 def test_asking_for_less_promises_no_less_at_length(planner, pair):
     check(planner, *pair)
@@ -94,3 +95,5 @@ def test_dartboards_with_few_draws_that_more_epsilon_made_worse():
     check("dartboard", second, replace(second, epsilon=1.3 * 0.532))
     third = Asked(10, 1941, 0.0614, 8.9e-8, 1)
     check("dartboard", third, replace(third, neighbors="zero-out"))
+    short = Asked(2, 100, 1.0, 1e-10)  # 18.674 and 18.719 while beta stopped where the number of draws jumps
+    check("dartboard", short, replace(short, epsilon=1.03125))

@@ -273,6 +273,7 @@ class _Search:
         self.cap = horizon if cap is None else cap
         self.rounding = Rounding.of(Experts(n), horizon, horizon, coins=horizon)
         self.batch: int | None = None
+        self.budget: int | None = None  # of draws, in place of the margin's
 
     def at(self, point: Array, exact: bool = False) -> _Choice:
         """Return the best choice at a point: to some digits or, if `exact`, surely private."""
@@ -282,7 +283,7 @@ class _Search:
         high = math.log(best_beta(self.n, 1.0, block_squares(self.horizon, batch)))
         low = self._largest(high, p, batch, margin, exact)
         choice = self._choice(low, p, batch, margin)
-        if choice.budget < self.cap:
+        if choice.budget < (self.budget or self.cap):
             return choice
         # Where draws are capped, a smaller beta may be better, for it asks for fewer of them.
         found = scipy.optimize.minimize_scalar(
@@ -319,7 +320,7 @@ class _Search:
 
     def _budget(self, beta: float, p: float, batch: int, margin: float) -> tuple[float, int]:
         coins, q = self.horizon // batch, 1 - (1 - p) * math.exp(-beta * batch)
-        wanted = math.ceil(coins * q + margin * math.sqrt(coins * q * (1 - q)))
+        wanted = self.budget or math.ceil(coins * q + margin * math.sqrt(coins * q * (1 - q)))
         return q, max(1, min(wanted, coins, self.cap))
 
     def _excess(self, log_beta: float, p: float, batch: int, margin: float) -> float:
@@ -356,8 +357,25 @@ class _Search:
             count = round(math.exp(best[0]))
             near = {count - 1, count, count + 1} - {0} if count < _FEW else {count}
             points += [self._downhill(np.array([math.log(k), *best[1:]]), _LOCAL, blocks=False) for k in sorted(near)]
-        choices = [self.at(point, exact=True) for point in sorted(points, key=self._log_regret)[:2]]
+        points.sort(key=self._log_regret)
+        choices = [self.at(point, exact=True) for point in points[:2]]
+        found = choices[0].budget
+        if found < _FEW:
+            choices += [self._with_budget(points[0], k) for k in range(max(1, found - 1), min(found + 1, self.cap) + 1)]
         return min(choices, key=lambda choice: choice.regret)
+
+    def _with_budget(self, point: Array, budget: int) -> _Choice:
+        """Return the best choice near a point with so many draws: beta otherwise stops where their number jumps."""
+        self.budget = budget
+        found = scipy.optimize.minimize_scalar(
+            lambda x: self._log_regret(np.array([point[0], x, point[2]])),
+            bounds=(float(point[1]) - 1.0, float(point[1]) + 1.0),
+            method="bounded",
+            options={"xatol": 1e-3, "maxiter": _LOCAL // 2},
+        )
+        choice = self.at(np.array([point[0], float(found.x), point[2]]), exact=True)
+        self.budget = None
+        return choice
 
     def _blocks(self) -> list[int]:
         """Return numbers of blocks to begin with: from two to one a round, and some that go with few draws."""
