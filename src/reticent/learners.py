@@ -18,6 +18,7 @@ from reticent.systems.experts import (
     PrivateDartboard,
     RestartingLeader,
     ShrinkingDartboard,
+    SimplexLeader,
 )
 from reticent.systems.filtered import FilteredGate
 from reticent.systems.ftrl import DPFTRL, AgarwalSingh
@@ -63,6 +64,7 @@ __all__ = [
     "RestartingLeader",
     "ShermanKoren",
     "ShrinkingDartboard",
+    "SimplexLeader",
     "SystemLearner",
     "Trace",
     "make",

@@ -19,6 +19,7 @@ from reticent.systems.experts import (
     PerturbedPlan,
     PrivateDartboardPlan,
     RestartingLeaderPlan,
+    SimplexLeaderPlan,
     plan_agarwal_singh_experts,
     plan_dartboard,
     plan_doubling,
@@ -30,6 +31,7 @@ from reticent.systems.experts import (
     plan_perturbed_leader,
     plan_private_dartboard,
     plan_restarting_leader,
+    plan_simplex_leader,
 )
 from reticent.systems.filtered import FilteredPlan, plan_filtered
 from reticent.systems.ftrl import FTRLPlan, SmoothFTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
@@ -77,6 +79,7 @@ __all__ = [
     "PrivateDartboardPlan",
     "RestartingLeaderPlan",
     "ShermanKorenPlan",
+    "SimplexLeaderPlan",
     "SmoothFTRLPlan",
     "System",
     "SystemPlan",
@@ -115,6 +118,7 @@ __all__ = [
     "plan_private_dartboard",
     "plan_restarting_leader",
     "plan_sherman_koren",
+    "plan_simplex_leader",
     "theorem_lazy",
     "theorem_private",
 ]

@@ -45,6 +45,7 @@ from reticent.planning import (
     plan_perturbed_leader,
     plan_restarting_leader,
     plan_sherman_koren,
+    plan_simplex_leader,
 )
 
 _ROUNDS = 48  # of a run: enough for every coin and draw to come up
@@ -225,6 +226,7 @@ KINDS = {
             _learner(lambda: plan_experts_lazy_leader(_EXPERTS, 64, 1.0, 20), Linear()),
             _learner(lambda: plan_drawn_leader(_EXPERTS, 64, *_PRIVATE), Linear()),
             _learner(lambda: plan_agarwal_singh_experts(_EXPERTS, 64, *_PRIVATE), Linear()),
+            _learner(lambda: plan_simplex_leader(_EXPERTS, 64, 1.0), Linear()),
         ),
     ),
     "pcomw-curved-rows": Kind(

@@ -23,7 +23,7 @@ NOISY_DESCENT = "noisy descent"
 FILTERED = "filtered gate"
 DESCENT, FTRL, NEWTON = "online gradient descent", "FTRL", "online Newton step"
 PRIVATE_DARTBOARD, DARTBOARD = "private shrinking dartboard", "shrinking dartboard"
-DRAWN_LEADER = "experts drawn from DP-FTRL"
+DRAWN_LEADER, SIMPLEX_LEADER = "experts drawn from DP-FTRL", "experts drawn from FTRL"
 NOISY_WEIGHTS = "weights on noisy sums (Agarwal, Singh), experts"
 FLAT_LAZY = "continuous weights, lazy (Anava et al.)"
 FPL = "follow the perturbed leader (FPL)"
@@ -98,6 +98,7 @@ NAMES = {
     GRID_DESCENT: Name("descent on a grid", ("griddescent",), SKY),
     RESTARTING: Name(RESTARTING, colour=ORANGE),
     NOISY_WEIGHTS: Name("noisy weights", ("noisyweights",), SKY),
+    SIMPLEX_LEADER: Name("FTRL, drawn", ("drawnftrl",), INK),
 }
 """What is known of a name; a system that is not here goes by its full name, and has a colour that is free."""
 

@@ -63,7 +63,7 @@ class Simplex(Domain):
         return pulled
 
     def _from_chart(self, points: Array) -> Array:
-        p = self._push(points) + 1 / self._dim
+        p = self.push(points) + 1 / self._dim
         tiny = (p < 0) & (p > -1e-12)
         if tiny.any():
             p[tiny] = 0.0
@@ -72,7 +72,12 @@ class Simplex(Domain):
             p /= np.where(changed, p.sum(axis=-1, keepdims=True), 1.0)
         return p
 
-    def _push(self, points: Array) -> Array:
+    def push(self, points: Array) -> Array:
+        """Return chart vectors as vectors of sum 0: what `from_chart` adds to the centre, to full precision.
+
+        >>> Simplex(2).push(np.array([1e-30])) * 1e30
+        array([ 0.70710678, -0.70710678])
+        """
         terms = self._scale * points
         sums = np.cumsum(terms, axis=-1)
         out = np.empty((*points.shape[:-1], self._dim))
@@ -92,7 +97,7 @@ class Simplex(Domain):
 
     def _make_body(self) -> Body:
         n = self._dim
-        basis = self._push(np.eye(n - 1)).T
+        basis = self.push(np.eye(n - 1)).T
         # Beside p_i >= 0: the first m entries of p have a sum of at least 0, which only involves the coordinates
         # drawn by then. These implied rows make every slice of a draw, coordinate by coordinate, exact.
         sums = np.cumsum(basis, axis=0)[1 : n - 1]

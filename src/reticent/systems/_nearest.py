@@ -294,7 +294,11 @@ def snap_rows(body, points):
 
 @kernel
 def _whole(high, low, noise, unit):
-    """The whole number nearest to (high + low + noise)/unit, right to some 2^-50 of 1 however large it is."""
+    """The whole number nearest to (high + low + noise)/unit, right to some 2^-50 of 1 where it is below 2^52.
+
+    Beyond 2^53 not every whole number is a floating-point one, and ties, rounded to even, show `low`: callers whose
+    sums no small body bounds must take a unit that keeps numbers below (docs/theory, R4j).
+    """
     total = high + noise
     part = total - high
     rest = (high - (total - part)) + (noise - part) + low

@@ -24,6 +24,8 @@ CASES = [
         lambda: rt.planning.plan_drawn_leader(THREE, 400, 1.0, 2.0, 1e-4, batch=7, neighbors="zero-out"),
         rt.Linear(),
     ),
+    Case("experts-simplex-leader", lambda: rt.planning.plan_simplex_leader(THREE, 400, 1.0), rt.Linear()),
+    Case("experts-simplex-leader-lazy", lambda: rt.planning.plan_simplex_leader(FIVE, 400, 1.0, 30), rt.Linear()),
     Case("experts-weights", lambda: rt.planning.plan_agarwal_singh_experts(FIVE, 400, 1.0, 2.0, 1e-4), rt.Linear()),
     Case(
         "experts-weights-tree",

@@ -239,14 +239,17 @@ class RegularisedLeader(SystemLearner):
     plan_type: ClassVar[type[SystemPlan]] = LeaderPlan
 
     def _new_walk(self) -> Decider:
-        return _Leader(self.plan, self.loss)
+        return LeaderWalk(self.plan, self.loss)
 
 
 @saved("walk of FTRL")
-class _Leader(StepWalk):
+class LeaderWalk(StepWalk):
+    """The walk of FTRL: sums of gradients, and the point nearest to minus these over lam."""
+
     _moves = ("total",)
 
     def __init__(self, plan: LeaderPlan, loss: Loss) -> None:
+        """Start at the centre."""
         super().__init__(plan.domain, loss)
         self.lam, self.total = plan.lam, np.zeros_like(self.u)
 

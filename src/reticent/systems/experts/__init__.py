@@ -10,6 +10,7 @@ from reticent.systems.experts._dartboard import (
     plan_private_dartboard,
 )
 from reticent.systems.experts._doubling import DoublingExperts, DoublingPlan, plan_doubling
+from reticent.systems.experts._drawn import SIMPLEX_LEADER, SimplexLeader, SimplexLeaderPlan, plan_simplex_leader
 from reticent.systems.experts._hedge import HEDGES, HedgePlan, LimitedSwitchingPlan, plan_hedge, plan_limited_switching
 from reticent.systems.experts._leaders import (
     LEADERS,
@@ -40,7 +41,7 @@ from reticent.systems.experts._sampled import (
     plan_drawn_leader,
 )
 
-SYSTEMS = (PRIVATE, DRAWN, WEIGHED, DARTBOARD, *LEADERS, *HEDGES, RESTARTING)
+SYSTEMS = (PRIVATE, DRAWN, WEIGHED, DARTBOARD, SIMPLEX_LEADER, *LEADERS, *HEDGES, RESTARTING)
 
 __all__ = [
     "SYSTEMS",
@@ -66,6 +67,8 @@ __all__ = [
     "RestartingLeader",
     "RestartingLeaderPlan",
     "ShrinkingDartboard",
+    "SimplexLeader",
+    "SimplexLeaderPlan",
     "plan_agarwal_singh_experts",
     "plan_dartboard",
     "plan_doubling",
@@ -77,4 +80,5 @@ __all__ = [
     "plan_perturbed_leader",
     "plan_private_dartboard",
     "plan_restarting_leader",
+    "plan_simplex_leader",
 ]

@@ -34,8 +34,8 @@ class RestartingLeaderPlan(ExpertsPlan):
 
     It also ends after `epoch` rounds; then sums start from 0 with fresh noise of that `rate`. After `budget` switches
     the expert stays. With probability 1 - `failure` at least, regret is at most `high_probability_bound`, about
-    T log(n/failure) log(1/failure)/budget up to a constant (docs/theory, R4k). For fewer switches than some 30,000
-    the bound of `LimitedSwitchingPlan` is lower.
+    T log(n/failure) log(1/failure)/budget up to a constant (docs/theory, R4k). For fewer switches than some 30,000, or
+    T below some 1e8, that of `LimitedSwitchingPlan` is lower; in expectation its bound was wherever tried.
 
     >>> from reticent.domains import Experts
     >>> plan = plan_restarting_leader(Experts(10), 10**10, 1.0, max_switches=10**5)

@@ -244,11 +244,13 @@ def regret(n: int, lipschitz: float, horizon: int, beta: float, batch: int, q: f
     return weights_regret(n, beta, lipschitz, block_squares(horizon, batch)) + late
 
 
-# The search for the best private dartboard: beta by bisection on the account, the rest on a grid and downhill.
+# The search for the best private dartboard: beta by its account, the rest on a grid and downhill from its best points.
 
-_COARSE, _FINE = 12, 40  # halvings of the range of log beta in the search, and for the plan
-_STEPS = 110  # evaluations of the search downhill
-_MARGIN = (0.0, 6.0)  # standard deviations that a budget lies above the mean number of draws
+_STARTS = 2  # points of the grid that the search goes downhill from
+_STEPS, _LOCAL = 80, 30  # evaluations of a search downhill: over all, and with the number of blocks fixed
+_MARGIN = (-6.0, 6.0)  # standard deviations that a budget lies above the mean number of draws, or below
+_FEW = 60  # blocks whose neighbours are tried one by one
+_BELOW = (1.0, 3.0, 7.0, 15.0, 30.0)  # how far below the best beta without privacy its logarithm is looked for
 
 
 @dataclass(frozen=True)
@@ -261,27 +263,27 @@ class _Choice:
 
 
 class _Search:
-    """Choices for one goal, in units of the Lipschitz constant; a point is log batch, log p and the margin."""
+    """Choices for one goal, in units of the Lipschitz constant; a point is log blocks, log p and the margin.
+
+    Batches are the shortest with so many blocks: few blocks, as few draws ask for, are tried one by one.
+    """
 
     def __init__(self, n: int, horizon: int, epsilon: float, delta: float, change: float, cap: int | None) -> None:
         self.n, self.horizon, self.epsilon, self.delta, self.change = n, horizon, epsilon, delta, change
         self.cap = horizon if cap is None else cap
         self.rounding = Rounding.of(Experts(n), horizon, horizon, coins=horizon)
         self.batch: int | None = None
+        self.budget: int | None = None  # of draws, in place of the margin's
 
-    def at(self, point: Array, halvings: int = _COARSE) -> _Choice:
-        batch = self.batch or int(np.clip(round(math.exp(min(point[0], 40.0))), 1, self.horizon))
+    def at(self, point: Array, exact: bool = False) -> _Choice:
+        """Return the best choice at a point: to some digits or, if `exact`, surely private."""
+        blocks = int(np.clip(round(math.exp(min(point[0], 40.0))), 1, self.horizon))
+        batch = self.batch or -(-self.horizon // blocks)
         p, margin = math.exp(min(point[1], 0.0)), float(np.clip(point[2], *_MARGIN))
         high = math.log(best_beta(self.n, 1.0, block_squares(self.horizon, batch)))
-        low = high - 30.0
-        if self._private(high, p, batch, margin):
-            low = high
-        else:
-            for _ in range(halvings):
-                middle = (low + high) / 2
-                low, high = (middle, high) if self._private(middle, p, batch, margin) else (low, middle)
+        low = self._largest(high, p, batch, margin, exact)
         choice = self._choice(low, p, batch, margin)
-        if choice.budget < self.cap:
+        if choice.budget < (self.budget or self.cap):
             return choice
         # Where draws are capped, a smaller beta may be better, for it asks for fewer of them.
         found = scipy.optimize.minimize_scalar(
@@ -292,6 +294,25 @@ class _Search:
         )
         return min(choice, self._choice(float(found.x), p, batch, margin), key=lambda one: one.regret)
 
+    def _largest(self, high: float, p: float, batch: int, margin: float, exact: bool) -> float:
+        """Return the logarithm of the largest beta that is private, up to `high`."""
+        rest = (p, batch, margin)
+        if self._excess(high, *rest) <= 0:
+            return high
+        top = high
+        for low in (top - x for x in _BELOW):
+            if self._excess(low, *rest) <= 0:
+                break
+            high = low
+        else:
+            return low
+        if not exact:  # the account is smooth in beta, but for jumps of the budget: a few steps are enough
+            return float(scipy.optimize.brentq(self._excess, low, high, args=rest, xtol=3e-4, disp=False))
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._excess(middle, *rest) <= 0 else (low, middle)
+        return low
+
     def _choice(self, log_beta: float, p: float, batch: int, margin: float) -> _Choice:
         beta = math.exp(log_beta)
         q, budget = self._budget(beta, p, batch, margin)
@@ -299,28 +320,75 @@ class _Search:
 
     def _budget(self, beta: float, p: float, batch: int, margin: float) -> tuple[float, int]:
         coins, q = self.horizon // batch, 1 - (1 - p) * math.exp(-beta * batch)
-        wanted = math.ceil(coins * q + margin * math.sqrt(coins * q * (1 - q)))
+        wanted = self.budget or math.ceil(coins * q + margin * math.sqrt(coins * q * (1 - q)))
         return q, max(1, min(wanted, coins, self.cap))
 
-    def _private(self, log_beta: float, p: float, batch: int, margin: float) -> bool:
+    def _excess(self, log_beta: float, p: float, batch: int, margin: float) -> float:
+        """Return by how much delta is too large, in logarithms: at most 0 where the claim holds."""
         beta = math.exp(log_beta)
         _, budget = self._budget(beta, p, batch, margin)
         proved = self.rounding.applied(certificates(Coin(p, beta), beta * self.change, budget))
-        return SystemAccount(0, "", proved).delta(self.epsilon) <= self.delta * (1 - 1e-9)
+        found = SystemAccount(0, "", proved).delta(self.epsilon)
+        return math.log(max(found, 1e-40) / (self.delta * (1 - 1e-9)))
 
     def _log_regret(self, point: Array) -> float:
         return math.log(self.at(point).regret)
 
+    def _downhill(self, start: Array, steps: int, blocks: bool) -> Array:
+        """Return the best point that a search finds from `start`, with other numbers of blocks or with the same."""
+        moves = np.diag([0.7, 0.7, 1.0])[0 if blocks else 1 :]
+        free = slice(0 if blocks else 1, None)
+
+        def cost(part: Array) -> float:
+            return self._log_regret(np.concatenate([start[: 0 if blocks else 1], part]))
+
+        corners = (start + np.vstack([np.zeros(3), moves]))[:, free]
+        options: Any = {"maxfev": steps, "initial_simplex": corners, "xatol": 1e-3, "fatol": 1e-5}
+        found = scipy.optimize.minimize(cost, start[free], method="Nelder-Mead", options=options)
+        return np.concatenate([start[: 0 if blocks else 1], found.x])
+
     def best(self, batch: int | None) -> _Choice:
         self.batch = batch
-        batches = [0.0] if batch else np.unique(np.linspace(0.0, 0.8 * math.log(self.horizon), 7)).tolist()
-        grid = [np.array([b, x, 2.0]) for b in batches for x in (0.0, -1.5, -3.0, -4.5, -6.0, -8.0, -10.0)]
-        start = min(grid, key=self._log_regret)
-        corners = start + np.vstack([np.zeros(3), np.diag([1.0, -0.7, 1.0])])
-        options: Any = {"maxfev": _STEPS, "initial_simplex": corners}
-        found = scipy.optimize.minimize(self._log_regret, start, method="Nelder-Mead", options=options)
-        choices = [self.at(point, _FINE) for point in (start, np.asarray(found.x))]
+        grid = [self._start(b) for b in ([1] if batch else self._blocks())]
+        points = [point for _, point in sorted(grid, key=lambda one: one[0])[:_STARTS]]
+        points += [self._downhill(point, _STEPS, blocks=batch is None) for point in points]
+        if batch is None:
+            best = min(points, key=self._log_regret)
+            count = round(math.exp(best[0]))
+            near = {count - 1, count, count + 1} - {0} if count < _FEW else {count}
+            points += [self._downhill(np.array([math.log(k), *best[1:]]), _LOCAL, blocks=False) for k in sorted(near)]
+        points.sort(key=self._log_regret)
+        choices = [self.at(point, exact=True) for point in points[:2]]
+        found = choices[0].budget
+        if found < _FEW:
+            choices += [self._with_budget(points[0], k) for k in range(max(1, found - 1), min(found + 1, self.cap) + 1)]
         return min(choices, key=lambda choice: choice.regret)
+
+    def _with_budget(self, point: Array, budget: int) -> _Choice:
+        """Return the best choice near a point with so many draws: beta otherwise stops where their number jumps."""
+        self.budget = budget
+        found = scipy.optimize.minimize_scalar(
+            lambda x: self._log_regret(np.array([point[0], x, point[2]])),
+            bounds=(float(point[1]) - 1.0, float(point[1]) + 1.0),
+            method="bounded",
+            options={"xatol": 1e-3, "maxiter": _LOCAL // 2},
+        )
+        choice = self.at(np.array([point[0], float(found.x), point[2]]), exact=True)
+        self.budget = None
+        return choice
+
+    def _blocks(self) -> list[int]:
+        """Return numbers of blocks to begin with: from two to one a round, and some that go with few draws."""
+        few = [times * self.cap + 1 for times in (1, 2, 4) if times * self.cap < self.horizon]
+        found = {max(1, round(x)) for x in np.geomspace(min(2, self.horizon), self.horizon, 8)}
+        return sorted(found | set(few))
+
+    def _start(self, blocks: int) -> tuple[float, Array]:
+        """Return the best of some points with so many blocks, and its value."""
+        points = [np.array([math.log(blocks), x, 2.0]) for x in (0.0, -2.0, -4.0, -6.5, -9.5)]
+        values = [self._log_regret(point) for point in points]
+        best = int(np.argmin(values))
+        return values[best], points[best]
 
 
 def plan_private_dartboard(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -25,11 +25,12 @@ from reticent.systems._decider import Changes, Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._grid import LARGEST_NOISE, Rounding, largest_step
 from reticent.systems._plan import SystemPlan
+from reticent.systems._steps import StepWalk
 from reticent.systems.experts._hedge import ExpertsPlan, check_experts, weights_regret
 from reticent.systems.experts._learner import ExpertsLearner, ExpertsWalk
 from reticent.systems.ftrl._learner import NoisyLeader
 from reticent.systems.ftrl._noise import Buffers, Noise, SquareRoot, Tree, fit_buffers
-from reticent.systems.ftrl._plan import FTRLPlan, best_batch, plan_ftrl
+from reticent.systems.ftrl._plan import MOST_BATCHES, FTRLPlan, cheapest_batches, plan_ftrl
 
 
 def steepness(n: int) -> float:
@@ -150,7 +151,8 @@ def plan_drawn_leader(
 ) -> DrawnLeaderPlan:
     """Return the private leader on the simplex, from which experts are drawn, of least certified regret.
 
-    It is best where epsilon is small or experts are few; where changes must be few, see `plan_private_dartboard`.
+    It is best for two or three experts; for more see `plan_agarwal_singh_experts`, and for few changes
+    `plan_private_dartboard`.
     `max_switches` is a hard cap, through batches.
 
     >>> from reticent.domains import Experts
@@ -195,6 +197,21 @@ DRAWN = System(DrawnLeaderPlan.system, _propose, private=True, lazy=True, expert
 # Exponential weights on noisy sums: Agarwal and Singh's regularised leader of experts, with entropy (docs/theory, R4j).
 
 NOISES = ("toeplitz", "tree")
+_DEVIATIONS = 1000.0  # noise is larger with a chance below exp(-499,000), however many sums and experts there are
+_MOST_STEPS = 2.0**51  # of the grid in a sum with its noise
+_LEAST_NOISE = 1e-100  # in units of lipschitz: squares and quotients stay in double precision
+_FARTHEST = 1e100  # the largest radius of a domain
+_CLOSER = 8  # batches that are priced with the noise that they will have
+
+
+def _level(leader: FTRLPlan) -> float:
+    """Return the largest deviation of the noise on a sum, in any direction."""
+    return leader.sigma * leader.mechanism.largest(max(leader.batches, 1))
+
+
+def _reach(leader: FTRLPlan) -> float:
+    """Return what no coordinate of a noisy sum within the horizon exceeds but with a chance that no number holds."""
+    return leader.lipschitz * leader.horizon + _DEVIATIONS * _level(leader)
 
 
 @saved("plan of weights on noisy sums")
@@ -203,9 +220,10 @@ class NoisyWeightsPlan(DrawnPlan):
     """After every `batch` rounds an expert of chance in proportion to exp(-beta * noisy sum of its losses).
 
     That is the regularised leader of the simplex with entropy. `sigma` is the noise at its source, `noise` its kind:
-    "toeplitz" (with `weights` and `decays` as in `FTRLPlan`) or "tree", all sums topped up to one law as in the paper.
+    "toeplitz" (with `weights` and `decays` as in `FTRLPlan`) or "tree", reduced Gaussian noise topped up to one law.
     Regret is at most log(n)/beta + beta (G^2 B/8 + (1 - 1/n) L^2/2), B the sum of squared batch lengths and L the
-    deviation of the noise on a sum (docs/theory, R4j).
+    deviation of the noise on a sum, and 0.18 beta G T sqrt(n-1) times the step of the grid on which private plans
+    release sums (docs/theory, R4j).
 
     >>> from reticent.domains import Experts
     >>> plan = plan_agarwal_singh_experts(Experts(100), 1_000_000, 1.0, epsilon=1.0, delta=1e-6)
@@ -225,7 +243,9 @@ class NoisyWeightsPlan(DrawnPlan):
 
     def _check(self) -> None:
         super()._check()
-        self._set(beta=positive("beta", self.beta))
+        self._set(beta=positive("beta", self.beta), sigma=positive("sigma", self.sigma))
+        if self.sigma < _LEAST_NOISE * self.lipschitz:
+            raise ValueError(f"sigma must be at least {_LEAST_NOISE:g} * lipschitz, got {self.sigma!r}")
         if self.noise not in NOISES:
             raise ValueError(f"noise must be {' or '.join(map(repr, NOISES))}, got {self.noise!r}")
         checked = self.leader
@@ -234,15 +254,12 @@ class NoisyWeightsPlan(DrawnPlan):
     @cached_property
     def leader(self) -> FTRLPlan:
         """The plan of the noisy sums: a leader with lam = 1 in a ball that these do not leave."""
-        slope = steepness(self.n) * self.lipschitz
-        # Sums are at most half of that long, and noise is 1000 deviations and more with a chance that no number holds.
-        far = 4 * (slope * self.horizon + 1e6 * math.sqrt(self.n) * self.sigma)
-        return FTRLPlan(
-            Ball(self.n - 1, far),
+        unit = FTRLPlan(
+            Ball(self.n - 1),
             self.horizon,
-            slope,
+            steepness(self.n) * self.lipschitz,
             lam=1.0,
-            sigma=positive("sigma", self.sigma),
+            sigma=self.sigma,
             batch=self.batch,
             noise=self.noise,
             linear=True,
@@ -250,17 +267,29 @@ class NoisyWeightsPlan(DrawnPlan):
             decays=self.decays,
             neighbors=self.neighbors,
         )
+        # Sums alone are at most a quarter of that long, and so is what all coordinates of the noise have in reach.
+        far = 4 * math.sqrt(self.n) * _reach(unit)
+        if far > _FARTHEST:
+            raise ValueError(
+                f"noisy sums of losses must stay below {_FARTHEST:g}, but may reach {far:.3g} with "
+                f"lipschitz={self.lipschitz!r} and sigma={self.sigma!r}; choose other units"
+            )
+        return replace(unit, domain=Ball(self.n - 1, far))
 
     @property
     def level(self) -> float:
         """The largest deviation of the noise on a sum, in any direction."""
-        return self.sigma * self.leader.mechanism.largest(max(self.leader.batches, 1))
+        return _level(self.leader)
 
     @property
     def steps(self) -> Array:
-        """The least power of two of which the noise has no more than 2^22 in a deviation, in every coordinate."""
-        step = 2.0 ** math.ceil(math.log2(self.level / LARGEST_NOISE))
-        return np.full(self.n - 1, step)
+        """The step of the grid in every coordinate: the least power of two that is not too small (docs/theory, R4j).
+
+        A deviation of the noise has no more than 2^22 steps, and a sum fewer than 2^52: beyond, its last bits show.
+        """
+        least = max(self.level / LARGEST_NOISE, _reach(self.leader) / _MOST_STEPS)
+        part, power = math.frexp(least)
+        return np.full(self.n - 1, math.ldexp(0.5 if part == 0.5 else 1.0, power))
 
     @property
     def regret_bound(self) -> float:
@@ -292,7 +321,8 @@ def plan_agarwal_singh_experts(
 ) -> NoisyWeightsPlan:
     """Return exponential weights on noisy sums of least certified regret: Agarwal and Singh's leader for experts.
 
-    `noise` is "toeplitz", or "tree" as in the paper, which costs more. `max_switches` is a hard cap, through batches.
+    `noise` is "toeplitz", or "tree": reduced Gaussian trees, topped up, which cost more (the paper's have Laplace
+    noise). `max_switches` is a hard cap, through batches.
 
     >>> from reticent.domains import Experts
     >>> plan_agarwal_singh_experts(Experts(5), 10_000, 1.0, 1.0, 1e-6, max_switches=100).max_switches
@@ -311,30 +341,43 @@ def plan_agarwal_singh_experts(
         raise ValueError(
             f"batch must be at least {least} for at most {max_switches} switches in {T} rounds, got {batch}"
         )
-    change = steepness(n) * G * (2 if neighbors == "replace" else 1)
     topped = noise == "tree"
-    law: Noise = Tree(True) if topped else SquareRoot()  # buffers are within 0.5% of the latter, without a fit
+    if not topped and batch is None:
+        least = max(least, -(-T // MOST_BATCHES))
+    change = steepness(n) * G * (2 if neighbors == "replace" else 1)
 
     def size(b: int, law: Noise) -> tuple[float, float]:
         """Return the noise at its source, and twice what the best beta is multiplied by in the bound."""
         batches = max(T // b, 1)
-        mu = max(Rounding.of(Simplex(n), T, batches).narrowed(most), 1e-6 * most)  # what is too rough is expensive
+        mu = Rounding.of(Simplex(n), T, batches).narrowed(most)
+        if mu == 0:
+            return math.inf, math.inf
         sigma = change / mu * law.sensitivity(batches, batches if topped else 0)
         spread = (1 - 1 / n) * (sigma * law.largest(batches)) ** 2
         return sigma, G**2 * block_squares(T, b) / 4 + spread
 
-    levels = [T // 2**k + 1 for k in range(T.bit_length())] if topped else []
-    b = batch if batch is not None else best_batch(lambda b: size(b, law)[1], least, T, levels)
-    machine_mu(target, Simplex(n), max(T // b, 1))  # refuses what rounding makes impossible
-    fit = ((), ()) if topped else fit_buffers(T // b)
-    sigma, price = size(b, law if topped else Buffers(*fit))
+    def real(b: int) -> Noise:
+        return Tree(True) if topped else Buffers(*fit_buffers(T // b))
+
+    if batch is None:
+        # Buffers are within 0.5% of the square root, which has no fit to wait for: enough to find a few, not the best.
+        guess: Noise = Tree(True) if topped else SquareRoot()
+        levels = [T // 2**k + 1 for k in range(T.bit_length())] if topped else []
+        few = cheapest_batches(lambda b: size(b, guess)[1], least, T, levels)[:_CLOSER]
+        few += [
+            max(least, T // (T // b + 1) + 1) for b in few
+        ]  # as many batches, and the last not shorter than need be
+        batch = min(few, key=lambda b: size(b, real(b))[1])
+    machine_mu(target, Simplex(n), max(T // batch, 1))  # refuses what rounding makes impossible
+    fit = ((), ()) if topped else fit_buffers(T // batch)
+    sigma, price = size(batch, real(batch))
     return NoisyWeightsPlan(
         domain,
         T,
         G,
         beta=math.sqrt(2 * math.log(n) / price),
         sigma=sigma,
-        batch=b,
+        batch=batch,
         noise=noise,
         weights=fit[0],
         decays=fit[1],
@@ -374,7 +417,7 @@ class DrawnLeader(ExpertsLearner):
     plan_type: ClassVar[type[SystemPlan]] = DrawnLeaderPlan
 
     def _new_walk(self) -> Decider:
-        return Drawn(self.plan, self._rng)
+        return Drawn(self.plan.n, self._rng, _leader(self.plan, self._rng))
 
 
 @saved("weights on noisy sums")
@@ -385,8 +428,9 @@ class AgarwalSinghExperts(ExpertsLearner):
     experts' losses less their mean and N_k Gaussian noise, Toeplitz or of a binary tree topped up to one law. The
     expert in play changes as in `DrawnLeader`, as rarely as these laws allow.
     Theorem: private as DP-FTRL is, also for losses that react to decisions; expected regret <= log(n)/beta + beta
-    (G^2 B/8 + (1 - 1/n) L^2/2), B the sum of squared batch lengths and L the largest deviation of the noise, for losses
-    that do not (docs/theory, R4j): privacy is not in the leading term. Linear losses over experts, of range G.
+    (G^2 B/8 + (1 - 1/n) L^2/2 + 0.18 G T sqrt(n-1) s), B the sum of squared batch lengths, L the largest deviation of
+    the noise and s the step of the grid of private plans, for losses that do not (docs/theory, R4j): privacy is not in
+    the leading term. Linear losses over experts, of range G.
     Derived from the published idea, with a bound of our own. Reference: Agarwal and Singh 2017.
 
     >>> import reticent as rt
@@ -400,28 +444,40 @@ class AgarwalSinghExperts(ExpertsLearner):
     plan_type: ClassVar[type[SystemPlan]] = NoisyWeightsPlan
 
     def _new_walk(self) -> Decider:
-        return Weighing(self.plan, self._rng)
+        return Weighing(self.plan.n, self._rng, _leader(self.plan, self._rng), self.plan.beta)
+
+
+def _leader(plan: DrawnPlan, rng: np.random.Generator) -> NoisyLeader:
+    """Return the walk of noisy sums, on the grid of the plan if that is private."""
+    leader = NoisyLeader(plan.leader, Linear(), rng)
+    if plan.private:
+        leader.steps = plan.steps
+    return leader
 
 
 @saved("walk of the drawn leader")
 class Drawn(ExpertsWalk):
-    """The walk of noisy sums, and an expert drawn from where it stands."""
+    """The walk of a leader on the simplex, with noise or without, and an expert drawn from where it stands."""
 
     _moves = ("leader", "own", "chances")
 
-    def __init__(self, plan: DrawnPlan, rng: np.random.Generator) -> None:
+    def __init__(self, n: int, rng: np.random.Generator, leader: StepWalk) -> None:
         """Start with an expert of the uniform law."""
-        super().__init__(plan.n, rng, plan.leader.batch)
-        self.leader = NoisyLeader(plan.leader, Linear(), rng)
-        if plan.private:
-            self.leader.steps = plan.steps
+        super().__init__(n, rng, leader.batch)
+        self.leader = leader
         # The leader draws the noise of a whole block of rounds before the first expert of it is drawn.
         self.own = apart(rng)
-        self.chances = np.full(plan.n, 1 / plan.n)
-        self._start(int(self.own.integers(plan.n)))
+        self.chances = np.full(n, 1 / n)
+        self._start(int(self.own.integers(n)))
 
     def _catch_up(self, found: Drawn) -> None:
         refuse_unless(found.leader.done == found.done, "its leader has not taken in the rounds that it has")
+
+    def _check_moved(self) -> None:
+        super()._check_moved()
+        told = self._law(self.leader.u[None])[0]
+        same = np.allclose(self.chances, told, rtol=1e-9, atol=1e-12)
+        refuse_unless(same, f"its chances {self.chances!r} are not those at the point of its leader")
 
     def _law(self, points: Array) -> Array:
         """Return the chances of experts at points that the leader has released: on the simplex, the points."""
@@ -441,13 +497,14 @@ class Drawn(ExpertsWalk):
 class Weighing(Drawn):
     """The same, where minus the noisy sums are released, and chances are in proportion to exp(beta times these)."""
 
-    def __init__(self, plan: NoisyWeightsPlan, rng: np.random.Generator) -> None:
+    def __init__(self, n: int, rng: np.random.Generator, leader: StepWalk, beta: float) -> None:
         """Start with an expert of the uniform law."""
-        super().__init__(plan, rng)
-        self.beta = plan.beta
+        super().__init__(n, rng, leader)
+        self.beta = beta
 
     def _law(self, points: Array) -> Array:
         from reticent.systems.experts._kernel import proportions
 
-        found: Array = proportions(self.beta, Simplex(self.n).from_chart(points))
+        # Without the centre, which would swallow the sums where losses are tiny.
+        found: Array = proportions(self.beta, Simplex(self.n).push(points))
         return found

@@ -144,7 +144,7 @@ LONGEST_TABLE = 2_000_000  # batches whose noise is drawn in advance, at most
 _HEAVIEST = 0.9  # weights of buffers in all: the square root's coefficient is 1/2, and at 1 noise no longer settles
 # Beyond these the deviations of the noise lose their digits; fits for up to 1e12 batches are far from them.
 _LIGHTEST, _SLOWEST = 1e-9, 1 - 1e-13
-_MOST_BATCHES = 10**12  # of planned ones
+MOST_BATCHES = 10**12  # of planned ones
 
 
 @lru_cache(maxsize=64)
@@ -603,7 +603,7 @@ def plan_ftrl(
         # The fewest rounds per batch with so many full batches at most: a change after the last round counts as one.
         least = T // (integer("max_switches", max_switches, least=0) + 1) + 1
     if noise == "toeplitz" and batch is None:
-        least = max(least, -(-T // _MOST_BATCHES))
+        least = max(least, -(-T // MOST_BATCHES))
     change = 2 * G if neighbors == "replace" else G
     # Buffers are within 0.5% of the square root, which has no fit to wait for.
     law: Noise = Tree(True) if noise == "tree" else SquareRoot()
@@ -760,6 +760,11 @@ def plan_agarwal_singh(
 
 def best_batch(price: Callable[[int], float], least: int, horizon: int, others: list[int]) -> int:
     """Return the batch of the lowest price, by a coarse search and a fine one around the best, and among `others`."""
+    return cheapest_batches(price, least, horizon, others)[0]
+
+
+def cheapest_batches(price: Callable[[int], float], least: int, horizon: int, others: list[int]) -> list[int]:
+    """Return the batches that this search looks at, the lowest price first."""
     tried = {b: price(b) for b in others if b >= least}
 
     def look(low: float, high: float, count: int) -> None:
@@ -773,7 +778,7 @@ def best_batch(price: Callable[[int], float], least: int, horizon: int, others: 
     others = sorted((b for b in others if b in tried), key=lambda b: tried[b])[:2]
     for best in [min(tried, key=lambda b: (tried[b], b)), *others]:
         look(best / step, best * step, _FINE)
-    return min(tried, key=lambda b: (tried[b], b))
+    return sorted(tried, key=lambda b: (tried[b], b))
 
 
 def _ftrl(noise: str, linear: bool, goal: Goal) -> FTRLPlan:
