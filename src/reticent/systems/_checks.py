@@ -124,6 +124,17 @@ def least_noise(unit: float, most: float, rounding: Callable[[float], Rounding])
     return math.inf
 
 
+def least_batch(horizon: int, max_switches: int | None) -> int:
+    """Return the fewest rounds per batch with at most `max_switches` full batches; 1 where that is None.
+
+    A change after the last round counts as one.
+
+    >>> least_batch(10, 3), least_batch(10, None)
+    (3, 1)
+    """
+    return 1 if max_switches is None else horizon // (integer("max_switches", max_switches, least=0) + 1) + 1
+
+
 def check_target(
     domain: Domain, horizon: int, lipschitz: float, epsilon: float, delta: float, neighbors: str
 ) -> Target:

@@ -15,7 +15,7 @@ from reticent.domains import Domain
 from reticent.losses import Loss
 from reticent.saving import refuse_unless
 from reticent.systems._bounds import block_squares
-from reticent.systems._checks import check_body, check_firm, check_neighbors
+from reticent.systems._checks import check_body, check_firm, check_neighbors, least_batch
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._learner import SystemLearner
@@ -143,11 +143,7 @@ def plan_descent(
             "horizon must be given for descent without privacy, got None; with epsilon and delta it can be left open"
         )
     T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
-    batch = 1
-    if max_switches is not None:
-        S = integer("max_switches", max_switches, least=0)
-        # The fewest rounds per block with at most S full blocks: a change after the last round counts as one.
-        batch = T // (S + 1) + 1
+    batch = least_batch(T, max_switches)
     step = domain.radius / (G * math.sqrt(block_squares(T, batch)))
     return DescentPlan(domain, T, G, step=step, batch=batch)
 

@@ -13,6 +13,7 @@ from reticent._core._tags import saved
 from reticent.domains import Domain, Experts
 from reticent.losses import Linear, Loss
 from reticent.systems._bounds import block_squares
+from reticent.systems._checks import least_batch
 from reticent.systems._goal import Goal, NotApplicable, System
 from reticent.systems._plan import SystemPlan
 
@@ -163,8 +164,7 @@ def plan_limited_switching(
     """
     check_experts(domain)
     T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
-    S = integer("max_switches", max_switches, least=0)
-    batch = T // (S + 1) + 1  # the fewest rounds per block with at most S full blocks
+    batch = least_batch(T, integer("max_switches", max_switches, least=0))
     beta = best_beta(domain.dim, G, block_squares(T, batch))
     return LimitedSwitchingPlan(domain, T, G, beta=beta, batch=batch, failure=failure)
 

@@ -20,7 +20,7 @@ from reticent.losses import Linear, Rows
 from reticent.privacy._account import Statement
 from reticent.saving import refuse_unless
 from reticent.systems._bounds import block_squares
-from reticent.systems._checks import check_target, machine_mu
+from reticent.systems._checks import check_target, least_batch, machine_mu
 from reticent.systems._decider import Changes, Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._grid import LARGEST_NOISE, Rounding, largest_step
@@ -333,10 +333,7 @@ def plan_agarwal_singh_experts(
     T, G, n, most = target.horizon, target.lipschitz, domain.dim, target.largest_mu()
     if noise not in NOISES:
         raise ValueError(f"noise must be {' or '.join(map(repr, NOISES))}, got {noise!r}")
-    least = 1
-    if max_switches is not None:
-        # The fewest rounds per batch with so many full batches at most: a change after the last round counts as one.
-        least = T // (integer("max_switches", max_switches, least=0) + 1) + 1
+    least = least_batch(T, max_switches)
     if batch is not None and integer("batch", batch, least=1) < least:
         raise ValueError(
             f"batch must be at least {least} for at most {max_switches} switches in {T} rounds, got {batch}"

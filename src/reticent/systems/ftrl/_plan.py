@@ -20,7 +20,7 @@ from reticent.losses._limit import SLACK
 from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._events import gaussian_events
 from reticent.systems._bounds import block_squares, chi_shares, least_at, mean_length, noise_cost
-from reticent.systems._checks import check_body, check_firm, check_target, machine_mu
+from reticent.systems._checks import check_body, check_firm, check_target, least_batch, machine_mu
 from reticent.systems._goal import Goal, NotApplicable, System
 from reticent.systems._grid import LARGEST_NOISE, Rounding, largest_step
 from reticent.systems._plan import SystemPlan
@@ -598,10 +598,7 @@ def plan_ftrl(
     T, G, most = target.horizon, target.lipschitz, target.largest_mu()
     if noise not in NOISES:
         raise ValueError(f"noise must be {' or '.join(map(repr, NOISES))}, got {noise!r}")
-    least = 1
-    if max_switches is not None:
-        # The fewest rounds per batch with so many full batches at most: a change after the last round counts as one.
-        least = T // (integer("max_switches", max_switches, least=0) + 1) + 1
+    least = least_batch(T, max_switches)
     if noise == "toeplitz" and batch is None:
         least = max(least, -(-T // MOST_BATCHES))
     change = 2 * G if neighbors == "replace" else G

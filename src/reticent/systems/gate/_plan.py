@@ -13,7 +13,7 @@ from reticent._core._check import integer, positive
 from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.systems._bounds import block_squares
-from reticent.systems._checks import check_body, check_firm, check_target
+from reticent.systems._checks import check_body, check_firm, check_target, least_batch
 from reticent.systems._goal import Goal, System
 from reticent.systems._persons import check_cap
 from reticent.systems._plan import WithoutEnd
@@ -238,12 +238,8 @@ def plan_noisy_descent(
     if clock is not None:
         refuse_clock(clock, horizon)
     T = target.horizon
-    least = 1
-    tried = {min(W, T) for W in _lengths(around)}
-    if max_switches is not None:
-        # The fewest rounds per block with at most S full blocks: a change after the last round counts as one.
-        least = T // (integer("max_switches", max_switches, least=0) + 1) + 1
-        tried |= {least}
+    least = least_batch(T, max_switches)
+    tried = {min(W, T) for W in _lengths(around)} | {least}
     # Of all lengths with the same number of blocks the shortest is best.
     tried |= {-(-T // -(-T // W)) for W in tried}
     _, batch, lam = min(_best(domain, T, BlockRelease(G, sigma, W, d)) for W in tried if least <= W)

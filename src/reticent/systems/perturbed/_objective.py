@@ -21,7 +21,7 @@ from reticent.privacy._compose import Bound, Term
 from reticent.privacy._events import gaussian_events, gdp
 from reticent.privacy._losses import delta_with_failure, largest_mu
 from reticent.systems._bounds import block_squares
-from reticent.systems._checks import check_body, check_target
+from reticent.systems._checks import check_body, check_target, least_batch
 from reticent.systems._goal import Goal, System
 from reticent.systems._grid import DRAW, SOLVED
 from reticent.systems._plan import SystemPlan
@@ -324,9 +324,8 @@ def _fresh(goal: _Goal, any_batch: bool) -> ObjectivePlan:
 
     batches = [goal.batch]
     if any_batch:
-        # No more full batches than switches are allowed.
-        least, most = goal.horizon // (goal.cap + 1) + 1, goal.horizon
-        batches = np.unique(np.geomspace(least, most, _BATCHES).round().astype(int)).tolist()
+        least = least_batch(goal.horizon, goal.cap)
+        batches = np.unique(np.geomspace(least, goal.horizon, _BATCHES).round().astype(int)).tolist()
         costs = [best(batch, _ROUGH)[0] for batch in batches]
         k = int(np.argmin(costs))
         low, high = batches[max(k - 1, 0)], batches[min(k + 1, len(batches) - 1)]
