@@ -97,3 +97,5 @@ def test_dartboards_with_few_draws_that_more_epsilon_made_worse():
     check("dartboard", third, replace(third, neighbors="zero-out"))
     short = Asked(2, 100, 1.0, 1e-10)  # 18.674 and 18.719 while beta stopped where the number of draws jumps
     check("dartboard", short, replace(short, epsilon=1.03125))
+    free = Asked(3, 10**6, 8.735295824054594, 1e-10, 444_289, "zero-out")  # 741 and 752 from a start with p = 1
+    check("dartboard", free, replace(free, max_switches=None))

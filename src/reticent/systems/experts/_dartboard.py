@@ -336,7 +336,8 @@ class _Search:
 
     def _downhill(self, start: Array, steps: int, blocks: bool) -> Array:
         """Return the best point that a search finds from `start`, with other numbers of blocks or with the same."""
-        moves = np.diag([0.7, 0.7, 1.0])[0 if blocks else 1 :]
+        # Away from the ends of their ranges, one block a round and p = 1, where many starts are.
+        moves = np.diag([-0.7, -0.7, 1.0])[0 if blocks else 1 :]
         free = slice(0 if blocks else 1, None)
 
         def cost(part: Array) -> float:
@@ -381,11 +382,12 @@ class _Search:
         """Return numbers of blocks to begin with: from two to one a round, and some that go with few draws."""
         few = [times * self.cap + 1 for times in (1, 2, 4) if times * self.cap < self.horizon]
         found = {max(1, round(x)) for x in np.geomspace(min(2, self.horizon), self.horizon, 8)}
-        return sorted(found | set(few))
+        short = {-(-self.horizon // batch) for batch in (2, 3, 4)}
+        return sorted(found | short | set(few))
 
     def _start(self, blocks: int) -> tuple[float, Array]:
         """Return the best of some points with so many blocks, and its value."""
-        points = [np.array([math.log(blocks), x, 2.0]) for x in (0.0, -2.0, -4.0, -6.5, -9.5)]
+        points = [np.array([math.log(blocks), x, 2.0]) for x in (0.0, -1.5, -3.0, -4.5, -6.0, -8.0, -10.0)]
         values = [self._log_regret(point) for point in points]
         best = int(np.argmin(values))
         return values[best], points[best]
