@@ -80,7 +80,7 @@ EPOCHS = {
     "constant-work": made_up(lambda: by_hand(BALL, 400, constant_work=True), rt.Logistic(), 100, 300),
 }
 # Goals whose later epochs are planned by today's planner, so that a run cannot be repeated from its start.
-REPLANNED = {"epochs-lazy"}
+REPLANNED = {"epochs-lazy", "epochs-private-logistic"}
 STATES = {one.name: case(one) for one in ALL} | EPOCHS
 JOURNALS = {
     name: made_up(make, loss, journals.ROUNDS // 2, journals.ROUNDS) for name, (make, loss) in journals.PLANS.items()

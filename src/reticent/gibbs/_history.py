@@ -15,7 +15,7 @@ from reticent.domains import Domain
 from reticent.domains._base import Body
 from reticent.gibbs._phi import curvature_range, d2phi, dphi, margin, margin_bounds, phi
 from reticent.losses import Custom, GeneralisedLinear, Hinge, Objects, Rows
-from reticent.losses._custom import KeptRows
+from reticent.losses._custom import KeptRows, pulled_bend
 
 Counts = NDArray[np.int64]
 
@@ -398,13 +398,6 @@ class ObjectHistory:
         """Start with the rounds, none of them read."""
         vars(self).update(state)
         self._forget()
-
-
-def pulled_bend(domain: Domain, bend: Array) -> Array:
-    """Return a matrix of second derivatives in the coordinates of the chart."""
-    half = domain.pull(bend)[0]
-    whole: Array = domain.pull(np.ascontiguousarray(half.T))[0]
-    return whole
 
 
 def _total(parts: Array) -> Array:

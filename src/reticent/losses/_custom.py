@@ -60,6 +60,13 @@ def check_hessian(x: Array, bend: Any) -> Array:
     return (found + found.T) / 2
 
 
+def pulled_bend(domain: Charted, bend: Array) -> Array:
+    """Return a matrix of second derivatives in the coordinates of the chart."""
+    half = domain.pull(bend)[0]
+    whole: Array = domain.pull(np.ascontiguousarray(half.T))[0]
+    return whole
+
+
 def check_all(domain: Charted, x: Array, values: Array, slopes: Array, bounds: Array) -> None:
     """Check rows as `checked` does, all at once; what is not plainly good is left to it, to say what is wrong."""
     good = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
@@ -140,7 +147,8 @@ class Custom(Loss):
 
     `lipschitz` declares the Lipschitz constant in `x` over the domain, as a number or per round as a function
     of the datum. It is taken on trust: privacy that rests on it is only as good as the declaration. `hessian(x, datum)`
-    is the matrix of second derivatives, for the few systems that need it (`ObjectivePerturbation`, `ShermanKoren`).
+    is the matrix of second derivatives, for the few systems that need it (`ObjectivePerturbation`, `ShermanKoren`). It
+    is taken on trust too, and so is that the gradient nowhere jumps: there privacy rests on both.
 
     >>> distance = Custom(
     ...     lambda x, c: float(np.abs(x - c).sum()), lambda x, c: np.sign(x - c), lipschitz=2**0.5
@@ -235,6 +243,10 @@ class Custom(Loss):
         if self.hessian is None:
             raise ValueError(f"hessian must be given, got none in {self!r}; write Custom(..., hessian=...)")
         return check_hessian(x, self.hessian(x, item))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a pickled state; those of older versions know no Hessian."""
+        vars(self).update({"hessian": None} | state)
 
     def reader(self, domain: Charted) -> KeptRows:
         """Return what reads many rows at one point, again and again, for a measure."""

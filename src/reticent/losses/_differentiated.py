@@ -483,6 +483,10 @@ class Differentiated(Custom):
         object.__setattr__(self, "engine", engine)
         object.__setattr__(self, "probe", integer("probe", probe, least=0))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a pickled state; the Hessian is made again."""
+        vars(self).update(state | {"hessian": _Part(state["engine"], "bend")})
+
     def __repr__(self) -> str:
         """Return the call that makes this loss."""
         return f"{self.engine.maker}({self.engine.function!r}, lipschitz={self.bound!r}, probe={self.probe!r})"

@@ -8,10 +8,15 @@ import numpy as np
 
 from reticent._core._check import Array
 from reticent._core._tags import saved
-from reticent.losses import Custom, GeneralisedLinear, Loss, Rows
+from reticent.losses import Custom, GeneralisedLinear, Loss, Objects, Rows
+from reticent.losses._custom import pulled_bend
+from reticent.losses._differentiated import segments
 from reticent.losses._gate import Gate
 from reticent.losses._limit import SLACK
 from reticent.systems._inbox import Inbox
+
+_SEGMENTS = 3  # across the domain, between whose ends and middles gradients of a custom loss are compared
+_ROOM = 1e-9  # relative room for rounding in a caller's functions, as for their slopes
 
 
 @saved("smooth gate")
@@ -42,9 +47,8 @@ class SmoothGate(Gate):
 
     def _refuse_curved(self, rows: Any, first: int) -> None:
         if isinstance(self.loss, Custom) and self.loss.hessian is not None:
-            reader = self.loss.reader(self.domain)
-            reader.add(rows.items)
-            check_bend(rows.scales[:, None, None] * reader.bends(self.domain.center), self.smoothness, first)
+            for row in range(len(rows)):
+                self._look_at(self.loss, rows, row, first + row)
         if not isinstance(self.loss, GeneralisedLinear):
             return
         with np.errstate(over="ignore", invalid="ignore"):
@@ -58,6 +62,16 @@ class SmoothGate(Gate):
                 f"smoothness={self.smoothness:.6g}; divide the features by a bound on their size that is public, or "
                 "plan with a larger smoothness"
             )
+
+    def _look_at(self, loss: Custom, rows: Objects, row: int, name: int) -> None:
+        """Look at an object's Hessian at the centre, and at how its gradient turns between some points: a probe."""
+        scale, item = float(rows.scales[row]), rows.items[row]
+        points = segments(self.domain, _SEGMENTS).points  # type: ignore[arg-type]
+        slopes = np.array([loss.look(self.domain, x, item, np.inf)[1] for x in points])
+        pulled = scale * self.domain.pull(slopes)[0]
+        check_turn(pulled, points, self.smoothness, name)  # distances are those of the chart
+        bend = pulled_bend(self.domain, loss.bend(self.domain.center, item))
+        check_bend(scale * bend[None], self.smoothness, name)
 
     def _largest(self, loss: GeneralisedLinear, rows: Rows) -> Array | float:
         """Return the largest second derivative of the profile of each row on the domain."""
@@ -86,15 +100,29 @@ def check_bend(bends: Array, smoothness: float, first: int | None = None) -> Non
     if not len(bends):
         return
     values = np.linalg.eigvalsh(bends)
-    room = SLACK * smoothness
+    room = _ROOM * smoothness
     wrong = ~((values[:, 0] >= -room) & (values[:, -1] <= smoothness + room))
     if wrong.any():
         row = int(np.argmax(wrong))
         name = "a round" if first is None else f"row {first + row}"
         raise ValueError(
-            f"{name} has second derivatives from {values[row, 0]:.6g} to {values[row, -1]:.6g}, and the plan is for "
-            f"those from 0 to smoothness={smoothness:.6g}; plan with a larger smoothness, or scale the loss by a "
+            f"{name} has second derivatives from {values[row, 0]:.10g} to {values[row, -1]:.10g}, and the plan is for "
+            f"those from 0 to smoothness={smoothness:.10g}; plan with a larger smoothness, or scale the loss by a "
             "public factor"
+        )
+
+
+def check_turn(slopes: Array, points: Array, smoothness: float, row: int | None = None) -> None:
+    """Refuse gradients that differ by more between two points than the smoothness allows: there may be a kink."""
+    turns = np.linalg.norm(slopes[:, None] - slopes[None], axis=2)
+    ways = np.linalg.norm(points[:, None] - points[None], axis=2)
+    above = turns - smoothness * ways - _ROOM * (np.abs(slopes).max(initial=0.0) + smoothness * ways)
+    if (above > 0).any():
+        a, b = divmod(int(np.argmax(above)), len(points))
+        name = "a round" if row is None else f"row {row}"
+        raise ValueError(
+            f"{name} has a gradient that turns by {turns[a, b]:.6g} over a distance of {ways[a, b]:.6g}, more than the "
+            f"plan's smoothness={smoothness:.6g} allows; plan with a larger smoothness, and take a loss without kinks"
         )
 
 

@@ -280,7 +280,7 @@ def test_every_control_is_reached_by_tab(view: Any) -> None:
 def test_the_skip_link_shows_and_skips(view: Any) -> None:
     view.keyboard.press("Tab")
     box = view.locator(".skip").bounding_box()
-    view.wait_for_function("document.querySelector('.skip').getBoundingClientRect().left >= 0")
+    view.wait_for_function("() => document.querySelector('.skip').getBoundingClientRect().left >= 0")
     assert box["width"] > 50
     view.keyboard.press("Enter")
     assert view.evaluate("document.activeElement.id") == "main"
@@ -288,7 +288,7 @@ def test_the_skip_link_shows_and_skips(view: Any) -> None:
 
 def test_the_command_can_be_copied(view: Any) -> None:
     view.get_by_role("button", name="Copy the command").click()
-    view.wait_for_function("document.querySelector('.copied').textContent !== ''")
+    view.wait_for_function("() => document.querySelector('.copied').textContent !== ''")
     assert view.locator(".copied").inner_text().startswith(("Copied", "Selected"))
 
 

@@ -96,10 +96,10 @@ def test_what_bends_too_much_is_refused_at_the_centre_and_where_the_decision_is(
     plan = hand_made(rt.Ball(2), smoothness=1.0)
     steep = rt.Custom(lambda x, c: c * float(x @ x), lambda x, c: 2 * c * x, 1.0, lambda x, c: 2 * c * np.eye(2))
     learner = ObjectivePerturbation(plan, steep, seed=1)
-    with pytest.raises(ValueError, match=r"row 1 has second derivatives from 1\.4 to 1\.4"):
+    with pytest.raises(ValueError, match="row 1 has a gradient that turns by"):
         learner.observe_many([0.25, 0.7])
-    with pytest.raises(ValueError, match="from -2 to -2"):
-        learner.observe(-1.0)
+    with pytest.raises(ValueError, match=r"from -0\.8 to -0\.8"):
+        learner.observe(-0.4)
     assert learner.rounds == 0
     # Not at the centre: at the decision, before anything of the round is recorded.
     odd = rt.Custom(lambda x, c: 0.0, lambda x, c: 0 * x, 1.0, lambda x, c: (5.0 if x.any() else 0.0) * np.eye(2))
@@ -137,3 +137,65 @@ def test_measured_regret_of_batches_comes_close_to_the_certificate_and_stays_bel
     regrets = [float(run.regret()) for run in runs]
     assert max(run.switches for run in runs) <= 40
     assert 0.6 * plan.regret_bound < np.mean(regrets) < plan.regret_bound + 5 * np.std(regrets) / math.sqrt(40)
+
+
+def test_kinks_that_automatic_differentiation_does_not_see_are_refused():
+    # With this row present a tenth of all runs ended with an error, and without it none: that told them apart.
+    jnp = pytest.importorskip("jax.numpy")
+    kinked = rt.losses.from_jax(lambda x, c: jnp.where(c[1] > 0, jnp.abs(x[0] - c[0]), 0.0 * x[0]), 1.0)
+    plan = plan_objective(rt.Interval(-1.0, 1.0), 10, 1.0, 2.0, 1e-6, smoothness=1e-3, general=True)
+    learner = ObjectivePerturbation(plan, kinked, seed=1)
+    learner.observe(np.array([0.1, -1.0]))
+    with pytest.raises(ValueError, match="a gradient that turns by 2 over a distance"):
+        learner.observe(np.array([0.1, 1.0]))
+    assert learner.rounds == 1
+
+
+def test_a_learner_whose_budget_is_spent_is_loaded_again(tmp_path):
+    X, y = rows_of(60)
+    for loss, plan in (
+        (rt.Logistic(), hand_made(BODIES[0], p=0.5, budget=5)),
+        (BY_HAND, hand_made(BODIES[0], p=0.5, budget=5, batch=4)),
+    ):
+        learner = ObjectivePerturbation(plan, loss, seed=2)
+        for i in range(60):
+            learner.observe(*((X[i], y[i]) if loss is not BY_HAND else ((X[i], y[i]),)))
+        assert learner.frozen
+        learner.save(tmp_path / "state")
+        again = rt.load(tmp_path / "state", loss=loss if loss is BY_HAND else None)
+        assert np.array_equal(again.decision, learner.decision)
+
+
+def test_functions_in_single_precision_are_told_not_endlessly_solved():
+    calls = []
+
+    def coarse(x, row):
+        calls.append(1)
+        return slope(x, row).astype(np.float32).astype(float)
+
+    loss = rt.Custom(height, coarse, 1.0, bend)
+    learner = ObjectivePerturbation(hand_made(BODIES[0], p=0.9), loss, seed=2)
+    X, y = rows_of(60)
+    with pytest.raises(RuntimeError, match="double precision"):
+        learner.observe_many(list(zip(X, y, strict=True)))
+    assert len(calls) < 60 * 400
+
+
+def test_old_pickles_of_custom_losses_have_no_hessian():
+    import pickle
+
+    loss = rt.Custom(height, slope, 1.0)
+    state = {name: value for name, value in vars(loss).items() if name != "hessian"}
+    again = rt.Custom.__new__(rt.Custom)
+    again.__setstate__(state)
+    assert again.hessian is None
+    assert pickle.loads(pickle.dumps(BY_HAND)) == BY_HAND
+
+
+def test_a_larger_cap_on_switches_promises_no_less():
+    box = rt.Box([-1.0] * 50, [1.0] * 50)
+    bounds = [
+        plan_objective(box, 983, 1.0, 1.02729, 8.457e-7, smoothness=0.01386, max_switches=S).regret_bound
+        for S in (152, 200, 250)
+    ]
+    assert max(bounds[1:]) <= bounds[0] * 1.005

@@ -162,7 +162,10 @@ def settle(body, lam, x, g, H, free):
     for j in range(d):
         free[j] = body.ball or body.lo[j] < x[j] < body.hi[j]
         if not abs(y[j] - x[j]) * trace <= GOOD * lam * body.radius:
-            raise RuntimeError("the minimiser of the perturbed losses was not found to the accuracy of the arithmetic")
+            raise RuntimeError(
+                "the minimiser of the perturbed losses was not found to the accuracy of the arithmetic; are all "
+                "gradients continuous?"
+            )
 
 
 @kernel

@@ -22,6 +22,7 @@ _SMOOTH = (Linear, Logistic, Squared, Huber)
 _PLACES, _FAR, _CELLS = 400, 8.0, 4
 # Cells of the integral of what clipping moves, and how far they go beyond where it begins.
 _DRIFT_CELLS, _DRIFT_FAR = 400, 12.0
+_STEEPEST = 600.0  # a logarithm beyond which numbers overflow, and a coin is of no use
 
 
 def leader_regret(domain: Domain, squares: float, lipschitz: float, lam: float, sigma: float) -> float:
@@ -87,6 +88,8 @@ def _long_drift(log_phi: float, room: float, noise: float, directions: int) -> f
     """
     first, reach = room / noise + noise / 2, max(log_phi / noise - noise / 2, 0.0)
     far = _DRIFT_FAR + max(math.sqrt(directions) - min(first, reach), 2 * noise, 0.0)
+    if noise * far > _STEEPEST:
+        return 1.0
     cells = np.linspace(0.0, far, _DRIFT_CELLS + 1)
     tails = _longer(directions, np.array([[first], [reach]]) + cells)
     # E(exp(noise (chi - first)) - 1)_+; beyond the cells the chance falls at a rate of at least `fall` (R5e).
@@ -154,7 +157,9 @@ def _curve(K: float, rank: int) -> tuple[Array, Array]:
     if rank == 1:
         return lengths, 2 * hockey_stick(K, K * lengths + K**2 / 2)  # both tails alike
     # From the far end on, cell by cell: the chance of a longer b falls, and the weight is integrated exactly.
-    parts = np.append(tails[-1:], -math.expm1(-K * cell) * tails[-2::-1])
+    # Beyond the last the chance falls at a rate of at least `rate` (R5e).
+    rate = lengths[-1] - (rank - 1) / lengths[-1]
+    parts = np.append(tails[-1:] * K / (K + rate), -math.expm1(-K * cell) * tails[-2::-1])
     values = scipy.signal.lfilter([1.0], [1.0, -math.exp(-K * cell)], parts)
     return lengths, np.asarray(values[::-1][::_CELLS])
 

@@ -11,16 +11,19 @@ from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.losses import Custom, Linear, Loss, Objects, Rows, Squared
+from reticent.losses._custom import pulled_bend
 from reticent.losses._gate import Gate
 from reticent.saving import refuse_unless
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
-from reticent.systems._smooth import SmoothGate, check_bend, limit_inbox
+from reticent.systems._smooth import SmoothGate, check_bend, check_turn, limit_inbox
 from reticent.systems._steps import CompiledLoss, StepWalk, gradient_at
 from reticent.systems._walk import odds_of
 from reticent.systems.perturbed._lazy import ShermanKorenPlan
 from reticent.systems.perturbed._objective import ObjectivePlan
+
+_STALLED = 20  # Newton steps in a row that are not half as long as the shortest before them: it goes no further
 
 # The walks of perturbed leaders: the state that coins keep, and the rounds that its minimiser needs.
 
@@ -97,7 +100,9 @@ class PerturbedWalk:
 
     def _check_moved(self) -> None:
         done, due, spent = self.counts.tolist()
-        refuse_unless(0 <= spent <= self.cap and done < due <= NEVER, f"its next coin is due at round {due} of {done}")
+        # Once the budget is spent nobody looks at coins any more.
+        waits = self.frozen or done < due <= NEVER
+        refuse_unless(0 <= spent <= self.cap and waits, f"its next coin is due at round {due} of {done}")
         refuse_unless(0.0 <= self.level[0] <= 1.0, "its next coin has no chance")
         refuse_unless(due == NEVER or due % self.batch == 0, f"its next coin is due at round {due}, inside of a batch")
         open_block = done % self.batch and not self.frozen
@@ -196,7 +201,9 @@ class CustomWalk(PerturbedWalk):
             if self.frozen:
                 self.counts[0] += len(rows) - i
                 break
-            gradient = gradient_at(self.domain, self.loss, rows, i, self.u)
+            gradient, centre = (gradient_at(self.domain, self.loss, rows, i, u) for u in (self.u, 0.0 * self.u))
+            # A Hessian says nothing of a gradient that jumps.
+            check_turn(np.array([centre, gradient]), np.array([0.0 * self.u, self.u]), self.smoothness)
             bend = self._bend(rows, i)
             self.torn = True
             self.columns.add(rows[i : i + 1])
@@ -216,27 +223,34 @@ class CustomWalk(PerturbedWalk):
 
     def _bend(self, rows: Objects, i: int) -> Array:
         """Return the Hessian of object `i` at the decision, in the chart; refuse what the plan does not cover."""
-        from reticent.gibbs._history import pulled_bend
-
-        bend = self.loss.bend(self.domain.from_chart(self.u), rows.items[i])
-        found = float(rows.scales[i]) * pulled_bend(self.domain, bend)
+        found = float(rows.scales[i]) * pulled_bend(
+            self.domain, self.loss.bend(self.domain.from_chart(self.u), rows.items[i])
+        )
         check_bend(found[None], self.smoothness)
         return np.ascontiguousarray(found)
 
     def _renew(self) -> None:
         """Draw Z afresh and go to its minimiser, as the kernel `minimise` does: Newton steps, cut back."""
-        from reticent.systems.perturbed._kernel import LATE, NEAR, TURNS, fresh, newton_point, settle
+        from reticent.systems.perturbed._kernel import GOOD, LATE, NEAR, TURNS, fresh, newton_point, settle
 
         body, R = self.domain.body, self.domain.body.radius
         fresh(self.rng, self.sigma, self.Z)
         x, y = self.u, np.empty_like(self.u)
         g, H = self._derivatives(x)
+        shortest, stalled = math.inf, 0
         for turn in range(TURNS):
             self.nu[0] = newton_point(body, self.lam, x, g, H, y)
             step = y - x
             far = float(np.abs(step).max())
             if far <= NEAR * R or (turn >= LATE and far <= 1e-9 * R):
                 break
+            stalled = 0 if far < shortest / 2 else stalled + 1
+            shortest = min(shortest, far)
+            if stalled == _STALLED and far <= GOOD * R:
+                raise RuntimeError(
+                    f"the minimiser of the perturbed losses was found to {far / R:.1g} of the radius only; write "
+                    "value, subgradient and hessian of the loss in double precision"
+                )
             gain, room, part = -float(g @ step), 1e-14 * float(np.linalg.norm(g)) * R, 1.0
             while True:
                 x_next = y.copy() if part == 1.0 else x + part * step
@@ -286,8 +300,9 @@ class ObjectivePerturbation(SystemLearner):
     at most `budget` times; with a `batch` l is the sum of so many rounds. Theorem: differentially private for losses
     that may react to decisions, even if Z were released; regret and switches as certified for losses that do not
     (docs/theory, R5). Assumes linear losses, or on balls and boxes smooth ones with second derivatives up to
-    `plan.smoothness` (rounds above it are refused): `Logistic`, `Squared`, `Huber`, or with a plan that is `general`
-    a `Custom` loss with its `hessian`; and exact minimisers: Newton's method goes on to the accuracy of the arithmetic.
+    `plan.smoothness`: `Logistic`, `Squared`, `Huber`, whose rounds are refused above it, or with a plan that is
+    `general` a `Custom` loss with its `hessian`, on trust (some points are looked at); and exact minimisers: Newton's
+    method goes on to the accuracy of the arithmetic.
     Cost: a switch takes passes over all past rounds, O(t d^2) each, but for `Linear` and `Squared`, which keep sums.
     Reference: Agarwal, Kale, Singh and Thakurta 2023; derived from the published idea, with an account of our own.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -192,7 +193,7 @@ class ObjectivePlan(SystemPlan):
         return (Statement("pld", Bound(terms)),)
 
     def dp_event(self) -> Any:
-        """Return Gaussian events for draws and coins: an upper bound, looser than the account (docs/theory, Q10)."""
+        """Return Gaussian events for draws and coins: an upper bound, in real numbers (docs/theory, Q10)."""
         draws = min(self.budget, self.coins)
         if not draws:
             return gaussian_events([])
@@ -269,7 +270,7 @@ _BETTER = 2e-3  # a second descent that gains less than this is not worth anothe
 # With a cap on switches: parts of it that forced switches may take, margins to start from and the least one (it may pay
 # to run out of switches), and how far beyond the noise that brings the coins within the cap the search goes.
 _ROUGH = 9  # halvings of the noise's range in the first look at candidates
-_BATCHES = 16  # lengths of batches that are tried, and again around the best of them
+_BATCHES = 20  # lengths of batches that are tried, and again around the best of them
 _SHARES, _CAPPED, _LEAST_MARGIN, _BEYOND = (0.001, 0.03, 0.15, 0.4, 0.7, 0.9), (0.0, 1.5, 3.0), -6.0, 3.0
 
 
@@ -322,14 +323,17 @@ def _fresh(goal: _Goal, any_batch: bool) -> ObjectivePlan:
         at = replace(goal, batch=batch)
         return min((_cost(at, np.array([0.0, 0.0, 0.0, firm]), halvings), firm) for firm in firmer)
 
+    def shortest(draws: Iterable[float]) -> list[int]:
+        """Return the shortest batches with so many draws, or as many as the cap allows."""
+        return sorted({least_batch(goal.horizon, min(round(n), goal.cap)) for n in draws})
+
     batches = [goal.batch]
     if any_batch:
-        least = least_batch(goal.horizon, goal.cap)
-        batches = np.unique(np.geomspace(least, goal.horizon, _BATCHES).round().astype(int)).tolist()
-        costs = [best(batch, _ROUGH)[0] for batch in batches]
-        k = int(np.argmin(costs))
-        low, high = batches[max(k - 1, 0)], batches[min(k + 1, len(batches) - 1)]
-        batches = np.unique(np.geomspace(low, high, _BATCHES // 2).round().astype(int)).tolist()
+        # The same numbers of draws whatever the cap is: what a smaller cap has found must be found with a larger one.
+        batches = shortest(np.geomspace(1.0, goal.horizon, _BATCHES))
+        k = int(np.argmin([best(batch, _ROUGH)[0] for batch in batches]))
+        ends = batches[max(k - 1, 0)], batches[min(k + 1, len(batches) - 1)]
+        batches = shortest(np.geomspace(goal.horizon / ends[1], goal.horizon / ends[0], _BATCHES // 2))
     (_, firm), batch = min((best(batch), batch) for batch in batches)
     at = replace(goal, batch=batch)
     if goal.smoothness:
@@ -472,7 +476,8 @@ def _certified(goal: _Goal, point: Array) -> ObjectivePlan:
         low, high = high, high * _GROWTH
     else:
         raise ValueError(
-            f"no objective perturbation meets epsilon={goal.epsilon:g} at delta={goal.delta:g}; allow a larger epsilon"
+            f"no objective perturbation was found for epsilon={goal.epsilon:g} at delta={goal.delta:g}, "
+            f"smoothness={goal.smoothness:g} and batches of {goal.batch}; allow a larger epsilon, or less smoothness"
         )
     for _ in range(10):
         middle = math.sqrt(low * high)
