@@ -103,6 +103,15 @@ def test_plans_for_losses_of_any_form_cost_what_their_directions_cost():
     assert one.regret_bound == pytest.approx(other.regret_bound, rel=1e-3)
 
 
+def test_the_search_knows_what_the_machine_adds_to_draws():
+    # So many draws that what rounding may do to them is more than epsilon: there was no plan, and at epsilon 1, where
+    # the search went astray, one of 1.6e-4 a round.
+    plan = plan_objective(rt.Ball(64), 10**10, 1.0, 0.3, 1e-9, smoothness=0.25)
+    assert plan.account().epsilon(1e-9) <= 0.3
+    assert plan.regret_bound < 8e-4 * 10**10
+    assert plan_objective(rt.Ball(64), 10**10, 1.0, 1.0, 1e-9, smoothness=0.25).regret_bound < 1.2e-4 * 10**10
+
+
 def test_small_goals_still_have_a_plan():
     plan = plan_objective(rt.Ball(5), 50, 1.0, 0.1, 1e-8, smoothness=1.0)
     assert plan.vacuous

@@ -427,12 +427,12 @@ def _candidate(goal: _Goal, point: Array, sigma: float) -> tuple[ObjectivePlan, 
 
 def _quick(goal: _Goal, plan: ObjectivePlan) -> float:
     """Return about the delta of a plan at the epsilon of the goal."""
-    mu2 = plan.draw**2 * min(plan.budget, plan.coins)
+    machine = plan.rounding(goal.horizon)
+    mu = machine.widened(plan.draw * math.sqrt(min(plan.budget, plan.coins)))
     p, eta = np.array(plan.p), np.array(plan.later_coin.eta)
     variance = float(coins_variance(np.array(max(plan.coins - 1.0, 0.0)), p, eta))
-    bound = partial(adaptive, np.array(math.sqrt(mu2 + variance)), p, np.array(2 * plan.log_phi))
-    failure = np.array(plan.rounding(goal.horizon).failure)
-    return float(delta_with_failure(bound, goal.epsilon, failure, goal.delta))
+    bound = partial(adaptive, np.array(math.hypot(mu, math.sqrt(variance))), p, np.array(2 * plan.log_phi))
+    return float(delta_with_failure(bound, goal.epsilon - machine.epsilon, np.array(machine.failure), goal.delta))
 
 
 def _noise(goal: _Goal, point: Array, halvings: int | None = None) -> float:
