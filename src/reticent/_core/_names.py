@@ -12,12 +12,14 @@ PAPER, PAPER_LAZY = "P-COMW, the paper's constants", "P-COMW, lazy, the paper's 
 L2P = "lazy-to-private (L2P)"
 FLAT = "continuous weights, lambda = 0 (Asi et al.)"
 OBJECTIVE = "objective perturbation (Agarwal et al.)"
+OBJECTIVE_ANY = "objective perturbation, any smooth loss"
 DP_FTRL, DP_FTRL_LINEAR, DP_FTRL_TREE = "DP-FTRL", "DP-FTRL, linear losses", "DP-FTRL, tree noise"
 DP_FTRL_SMOOTH = "DP-FTRL, smooth losses"
 AGARWAL_SINGH = "FTRL on a tree (Agarwal, Singh)"
 IMPLICIT = "implicit descent (Jain et al.)"
 APPROXIMATE_LEADER = "approximate leader (Smith, Thakurta)"
 SHERMAN_KOREN = "lazy perturbed leader (Sherman, Koren)"
+SHERMAN_KOREN_ANY = "lazy perturbed leader, any smooth loss"
 FLL = "follow the lazy leader (FLL)"
 NOISY_DESCENT = "noisy descent"
 FILTERED = "filtered gate"
@@ -99,6 +101,8 @@ NAMES = {
     RESTARTING: Name(RESTARTING, colour=ORANGE),
     NOISY_WEIGHTS: Name("noisy weights", ("noisyweights",), SKY),
     SIMPLEX_LEADER: Name("FTRL, drawn", ("drawnftrl",), INK),
+    OBJECTIVE_ANY: Name("objective pert., any", colour=PINK),
+    SHERMAN_KOREN_ANY: Name("lazy pert. leader, any", colour=PINK),
 }
 """What is known of a name; a system that is not here goes by its full name, and has a colour that is free."""
 

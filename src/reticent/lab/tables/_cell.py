@@ -47,11 +47,15 @@ def plan_of(system: str, rounds: int, dim: int, value: float, delta: float) -> B
         return rt.plan_private(*size, value, delta, adversary="oblivious")
     if system == _names.DP_FTRL_TREE:
         return planning.plan_ftrl(*size, value, delta, noise="tree")
-    if system == _names.OBJECTIVE:
-        return planning.plan_objective(*size, value, delta, smoothness=SMOOTHNESS)
+    smooth: dict[str, Any] = {
+        "smoothness": SMOOTHNESS,
+        "general": system in (_names.OBJECTIVE_ANY, _names.SHERMAN_KOREN_ANY),
+    }
+    if system in (_names.OBJECTIVE, _names.OBJECTIVE_ANY):
+        return planning.plan_objective(*size, value, delta, **smooth)
     switches = int(value)
-    if system == _names.SHERMAN_KOREN:
-        return planning.plan_sherman_koren(*size, switches, smoothness=SMOOTHNESS)
+    if system in (_names.SHERMAN_KOREN, _names.SHERMAN_KOREN_ANY):
+        return planning.plan_sherman_koren(*size, switches, **smooth)
     if system == _names.DESCENT:
         return planning.plan_descent(*size, max_switches=switches)
     return (rt.plan_lazy if system == _names.PCOMW_LAZY else rt.theorem_lazy)(*size, switches)

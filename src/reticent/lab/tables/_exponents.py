@@ -159,10 +159,6 @@ def _reason(row: Mapping[str, Any], fitted: Mapping[str, Any]) -> str:
         return f"they are nearest to {in_words(LAWS[law])}, {law} (bench/results/plans.md)"
     if system == _names.FLAT:
         return f"as for P-COMW, with d in place of d^(1/2), the best batch leaves {in_words(FLAT_LAW)}"
-    if system == _names.OBJECTIVE:
-        return "ours is for generalised linear losses, for which its authors have d^(1/2) T^(1/3) epsilon^-1"
-    if system == _names.SHERMAN_KOREN:
-        return "ours is for generalised linear losses, for which Agarwal et al. have d^(1/2) T S^-1"
     if system in (_names.DP_FTRL, _names.DP_FTRL_TREE):
         return "the paper's rate leaves out logarithms of T and of 1/delta"
     return "the paper's rate leaves out logarithms"

@@ -143,7 +143,7 @@ def _level(regime: Regime, rival: Rival, points: Sequence[dict[str, Any]]) -> di
         "rate": in_words(regime.rates[ours]),
         "rival": rival.system,
         "rival_rate": in_words(regime.rates[rival.system]),
-        "smooth": rival.smooth,
+        "needs": rival.needs,
         "cited": rival.cited,
         "expected": expected,  # who is ahead by the paper; None where it gives both the same rate
         "shown": max(run or large, key=lambda point: (point["T"], point["d"], point[regime.variable])),

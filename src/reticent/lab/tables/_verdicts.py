@@ -10,16 +10,10 @@ from typing import Any
 
 from reticent._core import _names
 from reticent.lab.tables._levels import NONE, TIE
-from reticent.lab.tables._regimes import Rate, in_words, rate
 
 Level = Mapping[str, Any]
 
 KINDS = {"certificate": "by certificate", "measured": "as measured", "large": "by certificate at large T"}
-# What the systems for smooth losses as built have, by their authors: losses are generalised linear there.
-BUILT: dict[str, Rate] = {
-    _names.OBJECTIVE: rate("1/3", "1/2", epsilon="-1"),
-    _names.SHERMAN_KOREN: rate("1", "1/2", S="-1"),
-}
 
 
 def verdict(levels: Sequence[Level], rows: Sequence[Mapping[str, Any]] = ()) -> list[str]:
@@ -30,10 +24,13 @@ def verdict(levels: Sequence[Level], rows: Sequence[Mapping[str, Any]] = ()) -> 
     if not levels:
         return ["No point has both P-COMW and a previous best: nothing is compared."]
     cited = [level for level in levels if level["cited"] and level["expected"] is not None]
-    said = [_all(cited)] if len({level["smooth"] for level in cited}) > 1 else []
-    said += [_shows([level for level in cited if level["smooth"] == smooth], smooth) for smooth in (False, True)]
-    said.append(_same([level for level in levels if level["expected"] is None]))
-    said.append(_extra([level for level in levels if not level["cited"]]))
+    said = [_all(cited)] if len({level["needs"] for level in cited}) > 1 else []
+    for needs in dict.fromkeys(("", *(level["needs"] for level in cited))):
+        said.append(_shows([level for level in cited if level["needs"] == needs], needs))
+    same = [level for level in levels if level["expected"] is None]
+    for rival in dict.fromkeys(level["rival"] for level in same):
+        said.append(_same([level for level in same if level["rival"] == rival]))
+    said.append(_extra([level for level in levels if not level["cited"] and level["expected"] is not None]))
     for rival, expected in dict.fromkeys((level["rival"], level["expected"]) for level in levels):
         said.append(_why([level for level in levels if (level["rival"], level["expected"]) == (rival, expected)]))
     said.append(_above(rows))
@@ -92,10 +89,10 @@ def _all(levels: Sequence[Level]) -> str:
     return f"the paper's order shows {_by_kind(levels, _of)}" if levels else ""
 
 
-def _shows(levels: Sequence[Level], smooth: bool) -> str:
+def _shows(levels: Sequence[Level], needs: str) -> str:
     if not levels:
         return ""
-    whom = "the previous best for smooth losses" if smooth else "the previous best that needs no smooth losses"
+    whom = f"the previous best for {needs}" if needs else "the previous best that needs no smooth losses"
     found = f"against {whom} ({places(levels)}) the paper's order shows {_by_kind(levels, _of)}"
     ratios = _ratios(levels)
     above = sum(ratio > 1 for ratio in ratios)
@@ -128,10 +125,15 @@ def _range(values: Sequence[float], form: str = ".2f") -> str:
 
 
 def _same(levels: Sequence[Level]) -> str:
-    if not levels:
-        return ""
-    where = f"{levels[0]['rate']} ({places(levels)}, smooth losses)"
-    return f"where the paper gives both the same rate, {where}, the lower one is {_by_kind(levels, _wins)}"
+    """Say who is lower where one rival and P-COMW have the same rate."""
+    needs, lower = levels[0]["needs"], _by_kind(levels, _wins)
+    if levels[0]["cited"]:
+        where = f"{levels[0]['rate']} ({places(levels)}, {needs})"
+        return f"where the paper gives both the same rate, {where}, the lower one is {lower}"
+    return (
+        f"{levels[0]['rival']}, for {needs} ({places(levels)}), is not in the paper's table; its authors have P-COMW's "
+        f"own rate there, and the lower one is {lower}"
+    )
 
 
 def _extra(levels: Sequence[Level]) -> str:
@@ -181,13 +183,6 @@ def _promised(rival: str, levels: Sequence[Level]) -> str:
 def _reason(rival: str, levels: Sequence[Level]) -> str:
     ratios = _ratios(levels, missed=True)
     size = f" (P-COMW's is {_range(ratios)} times the other's where that does not show)" if ratios else ""
-    if rival in BUILT:
-        return (
-            f"the paper's {levels[-1]['rival_rate']} is for smooth losses of every kind. What is built is for "
-            f"generalised linear ones, for which its authors have {in_words(BUILT[rival])}, P-COMW's own order: "
-            f"against that the paper's order need not show at any T, and constants decide{size}. P-COMW takes every "
-            "convex loss"
-        )
     points = [point for level in levels for point in level["points"]]
     if rival == _names.DESCENT:
         # Where P-COMW's certificate is c d^(1/2) T/S, it is below T S^(-1/2) from S = c^2 d on.
