@@ -13,6 +13,7 @@ from reticent._core._check import Array
 from reticent.domains import Domain
 from reticent.privacy._account import Statement
 from reticent.privacy._compose import Bound, Term
+from reticent.privacy._losses import Losses
 
 # What is assumed of the machine (docs/theory, Q11): a released coordinate, given those before it, is within so much, as
 # a GDP number, of an exact one: drawn from a measure, a sum with noise, or what Newton's method finds.
@@ -107,7 +108,11 @@ class Rounding(NamedTuple):
         return Bound(alternatives, bound.failure + self.failure)
 
     def _term(self, term: Term) -> Term:
-        other = replace(term.other, value=term.other.value + self.epsilon) if self.epsilon else term.other
+        other = term.other
+        if self.epsilon:
+            # Chances are right to a factor of exp(epsilon/2) in either world: that of the events themselves counts too.
+            grown = math.exp(self.epsilon / 2)
+            other = Losses(other.value + self.epsilon, other.mass * grown, other.infinite * grown)
         return replace(term, mu=self.widened(term.mu), other=other)
 
 
