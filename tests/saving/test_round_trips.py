@@ -33,9 +33,9 @@ PLANS = {
     "coins": lambda body: rt.Plan(body, 600, budget=8, **COIN),  # frozen before the end
     "epochs": lambda body: rt.Plan(body, None, first_epoch=16, **COIN),
     "batches": lambda body: rt.Plan(body, 600, batch=7, **COIN),
-    "sharp": lambda body: rt.Plan(body, 600, distance=1e-3, **COIN | {"beta": 5.0, "lam": 10.0}),
+    "sharp": lambda body: rt.Plan(body, 600, distance=1e-3, **COIN | {"beta": 2.0, "lam": 10.0}),
     "steady": lambda body: rt.Plan(body, 600, constant_work=True, **COIN),
-    "lazy": lambda body: rt.plan_lazy(body, 600, 1.0, 100),
+    "lazy": lambda body: rt.plan_lazy(body, 600, 1.0, 30),
 }
 
 

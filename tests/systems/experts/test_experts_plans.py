@@ -9,6 +9,7 @@ from scipy import integrate, stats
 
 import reticent as rt
 from reticent.domains import Experts
+from reticent.privacy._account import SystemAccount
 from reticent.systems import experts
 from reticent.systems._goal import Goal, NotApplicable
 from reticent.systems.experts._dartboard import (
@@ -229,3 +230,17 @@ def test_systems_answer_goals():
         for bad in (dataclasses.replace(goal, domain=rt.Ball(2)), dataclasses.replace(goal, loss=rt.Hinge())):
             with pytest.raises(NotApplicable):
                 system.answer(bad)
+
+
+def test_chances_that_are_off_count_for_the_events_themselves_too():
+    # P(O) - exp(epsilon) P'(O) <= exp(n xi) (Q(O) - exp(epsilon - 2 n xi) Q'(O)) for chances right to exp(xi) (Q11c).
+    plan = rt.planning.plan_private_dartboard(rt.Experts(4), 10**11, 1.0, 10.0, 1e-6)
+    machine = plan.rounding(plan.horizon)
+    grown = machine.epsilon / 2
+    assert grown > 0.1
+    sums = machine._replace(epsilon=0.0).applied(plan.statements(plan.horizon))
+    exact = SystemAccount(plan.horizon, "replace", sums)
+    for epsilon in (8.0, 9.0, 10.0):
+        true = math.exp(grown) * exact.delta(epsilon - 2 * grown)
+        assert plan.account().delta(epsilon) == pytest.approx(true, rel=1e-6)
+        assert plan.account().delta(epsilon) > 1.1 * exact.delta(epsilon - 2 * grown)  # what was charged before

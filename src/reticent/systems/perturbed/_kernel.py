@@ -17,35 +17,47 @@ from reticent.systems._kernels import next_coin
 from reticent.systems._nearest import nearest
 
 NEAR = 1e-12
-"""Of the radius: a Newton step that short has arrived."""
+"""Of half the width of the body: a Newton step that short in every coordinate is the last."""
+ROUNDED = 2.0**-51
+"""Of a coordinate's noise: a difference of slopes that small is nothing but rounding."""
 GOOD = 1e-6
-"""Of the radius: what a minimiser may be off by, were the curvature least where it is not, before a run stops."""
+"""Of half the width: what a minimiser may be off by, were the curvature least where it is not, before a run stops."""
 TURNS, LATE = 300, 100
-"""Newton steps at most, and after how many a step of 1e-9 of the radius will do."""
+"""Newton steps at most, and after how many a step of 1e-9 of half the width will do."""
+_TOGETHER = 512  # rows whose gradients are added up plainly (docs/theory, Q12)
 
 
 @kernel
 def derivatives(code, parameter, lam, vectors, offsets, count, b, Z, x, g, H):
     """Write gradient and Hessian, at x, of the first `count` rows plus Z.x into g and H, then add lam/2 |x|^2 to g.
 
-    Squared losses are known by their sums: b, and H, which is left as it is.
+    Squared losses are known by their sums: b, and H, which is left as it is. Gradients of others are added up in
+    groups, and groups in twice the precision.
     """
     d = x.size
-    for j in range(d):
-        g[j] = lam * x[j] + Z[j]
     if code == SQUARED:
         for j in range(d):
-            g[j] += b[j] + dot(H[j], x)
+            g[j] = lam * x[j] + Z[j] + b[j] + dot(H[j], x)
         return
+    g[:] = 0.0
     H[:] = 0.0
-    for i in range(count):
-        m = margin(vectors, offsets, i, x)
-        slope, bend = dphi(code, parameter, m), d2phi(code, parameter, m)
+    rest, group, bends = np.zeros(d), np.empty(d), np.empty((d, d))
+    for first in range(0, count, _TOGETHER):
+        group[:] = 0.0
+        bends[:] = 0.0
+        for i in range(first, min(first + _TOGETHER, count)):
+            m = margin(vectors, offsets, i, x)
+            slope, bend = dphi(code, parameter, m), d2phi(code, parameter, m)
+            for j in range(d):
+                group[j] += slope * vectors[i, j]
+                for k in range(j + 1):
+                    bends[j, k] += bend * vectors[i, j] * vectors[i, k]
         for j in range(d):
-            g[j] += slope * vectors[i, j]
+            add_exactly(g, rest, j, group[j])
             for k in range(j + 1):
-                H[j, k] += bend * vectors[i, j] * vectors[i, k]
+                H[j, k] += bends[j, k]
     for j in range(d):
+        g[j] = (g[j] + Z[j]) + rest[j] + lam * x[j]
         for k in range(j):
             H[k, j] = H[j, k]
 
@@ -149,10 +161,34 @@ def newton_point(body, lam, x, g, H, y):
 
 
 @kernel
+def half_widths(body, d):
+    """Half the width of a ball or a box in every coordinate: what accuracy is relative to, as steps of its grid are."""
+    half = np.full(d, body.radius)
+    if not body.ball:
+        for j in range(d):
+            half[j] = 0.5 * (body.hi[j] - body.lo[j])
+    return half
+
+
+@kernel
+def distance(lam, Z, half, x, y):
+    """How long a step from x to y is, in its longest coordinate and as a part of half the width there.
+
+    A coordinate in which rounding of slopes alone makes a step that long has arrived.
+    """
+    far = 0.0
+    for j in range(x.size):
+        step = abs(y[j] - x[j])
+        if step * lam > ROUNDED * abs(Z[j]):
+            far = max(far, step / half[j])
+    return far
+
+
+@kernel
 def settle(body, lam, x, g, H, free):
     """Say which coordinates are free at a minimiser; a minimum that was not found is an error, never a decision."""
     d = x.size
-    y = np.empty(d)
+    y, half = np.empty(d), half_widths(body, d)
     trace = lam
     for j in range(d):
         trace += H[j, j]
@@ -161,7 +197,7 @@ def settle(body, lam, x, g, H, free):
     nearest(body, y, y)
     for j in range(d):
         free[j] = body.ball or body.lo[j] < x[j] < body.hi[j]
-        if not abs(y[j] - x[j]) * trace <= GOOD * lam * body.radius:
+        if not abs(y[j] - x[j]) * trace <= GOOD * lam * half[j]:
             raise RuntimeError(
                 "the minimiser of the perturbed losses was not found to the accuracy of the arithmetic; are all "
                 "gradients continuous?"
@@ -182,19 +218,20 @@ def minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, fr
             x[j] = -(b[j] + Z[j]) / lam
         nearest(body, x, x)
         return 0.0
-    g, next_g, y, candidate = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    g, next_g, y, candidate, half = np.empty(d), np.empty(d), np.empty(d), np.empty(d), half_widths(body, d)
     next_H = H.copy()
     derivatives(code, parameter, lam, vectors, offsets, count, b, Z, x, g, H)
     nu = 0.0
     for turn in range(TURNS):
         nu = newton_point(body, lam, x, g, H, y)
-        gain = far = 0.0
+        far = distance(lam, Z, half, x, y)
+        if far <= NEAR or (turn >= LATE and far <= 1e-9):
+            put(y, x)  # the last step: what is left then is rounding
+            break
+        gain = 0.0
         steep = math.sqrt(dot(g, g))
         for j in range(d):
             gain -= g[j] * (y[j] - x[j])
-            far = max(far, abs(y[j] - x[j]))
-        if far <= NEAR * body.radius or (turn >= LATE and far <= 1e-9 * body.radius):
-            break
         part = 1.0
         while True:
             along = 0.0

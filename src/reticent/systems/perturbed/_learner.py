@@ -231,24 +231,35 @@ class CustomWalk(PerturbedWalk):
 
     def _renew(self) -> None:
         """Draw Z afresh and go to its minimiser, as the kernel `minimise` does: Newton steps, cut back."""
-        from reticent.systems.perturbed._kernel import GOOD, LATE, NEAR, TURNS, fresh, newton_point, settle
+        from reticent.systems.perturbed._kernel import (
+            GOOD,
+            LATE,
+            NEAR,
+            TURNS,
+            distance,
+            fresh,
+            half_widths,
+            newton_point,
+            settle,
+        )
 
         body, R = self.domain.body, self.domain.body.radius
+        half = half_widths(body, self.u.size)
         fresh(self.rng, self.sigma, self.Z)
         x, y = self.u, np.empty_like(self.u)
         g, H = self._derivatives(x)
         shortest, stalled = math.inf, 0
         for turn in range(TURNS):
             self.nu[0] = newton_point(body, self.lam, x, g, H, y)
-            step = y - x
-            far = float(np.abs(step).max())
-            if far <= NEAR * R or (turn >= LATE and far <= 1e-9 * R):
+            step, far = y - x, float(distance(self.lam, self.Z, half, x, y))
+            if far <= NEAR or (turn >= LATE and far <= 1e-9):
+                x = y.copy()  # the last step, as in `minimise`
                 break
             stalled = 0 if far < shortest / 2 else stalled + 1
             shortest = min(shortest, far)
-            if stalled == _STALLED and far <= GOOD * R:
+            if stalled == _STALLED and far <= GOOD:
                 raise RuntimeError(
-                    f"the minimiser of the perturbed losses was found to {far / R:.1g} of the radius only; write "
+                    f"the minimiser of the perturbed losses was found to {far:.1g} of half the width only; write "
                     "value, subgradient and hessian of the loss in double precision"
                 )
             gain, room, part = -float(g @ step), 1e-14 * float(np.linalg.norm(g)) * R, 1.0

@@ -24,7 +24,7 @@ from reticent.privacy._losses import delta_with_failure, largest_mu
 from reticent.systems._bounds import block_squares
 from reticent.systems._checks import check_body, check_target, least_batch
 from reticent.systems._goal import Goal, System
-from reticent.systems._grid import DRAW, SOLVED
+from reticent.systems._grid import DRAW, NOISE, SOLVED, Rounding, roughness
 from reticent.systems._plan import SystemPlan
 from reticent.systems.pcomw._search import adaptive, coins_variance
 from reticent.systems.pcomw._switching import expected_switches, rate, weighted_overrun, weighted_variation
@@ -118,6 +118,15 @@ class ObjectivePlan(SystemPlan):
         """How near to exact the machine's decisions are taken to be (docs/theory, Q11)."""
         return SOLVED if self.smoothness else DRAW
 
+    def rounding(self, rounds: int) -> Rounding:
+        """Return what the machine's arithmetic may add: more where noise is large, whose last bits then show."""
+        return super().rounding(rounds).rougher(max(1.0, self.firm / self.lam))
+
+    @property
+    def firm(self) -> float:
+        """The least lam for this noise at which its last bits are within half of what is allowed for (Q11)."""
+        return self.sigma * _firm(self.domain, self.near)
+
     @property
     def bend(self) -> float:
         """How much of the curvature one round's loss can be at most: smoothness/lam."""
@@ -202,6 +211,11 @@ class ObjectivePlan(SystemPlan):
         return gaussian_events([(mu / math.sqrt(draws), draws), *coins])
 
 
+def _firm(domain: Domain, near: float) -> float:
+    """Return lam over the deviation of the noise from which on its last bits are within half of `near`."""
+    return 2 * NOISE / near * roughness(1.0, float(domain.grid.min()))
+
+
 def plan_objective(
     domain: Domain,
     horizon: int,
@@ -266,6 +280,7 @@ _FIRMER = (0.0, 1.5, 3.0, 4.5, 6.0)
 # The noise grows by this much at most to make up for the quick account, in so many steps.
 _GROWTH, _STEPS = 1.5, 24
 _STEEP = 300.0  # log phi beyond which the coin is as good as none
+_SPARE = 0.05  # the share of mu that may be spent on the last bits of large noise, where lam is not larger
 _BETTER = 2e-3  # a second descent that gains less than this is not worth another plan
 # With a cap on switches: parts of it that forced switches may take, margins to start from and the least one (it may pay
 # to run out of switches), and how far beyond the noise that brings the coins within the cap the search goes.
@@ -298,6 +313,17 @@ class _Goal:
     @property
     def capped(self) -> bool:
         return self.cap < self.coins
+
+    @cached_property
+    def spare(self) -> float:
+        """What releases may be off by, as a GDP number, for the last bits of large noise."""
+        return _SPARE * largest_mu(self.epsilon, self.delta) / 2
+
+    def firm(self, lam: float, sigma: float, budget: int) -> float:
+        """Return lam, or what it has to be at least for the last bits of noise to cost no more than may be spared."""
+        near = SOLVED if self.smoothness else DRAW
+        allowed = self.spare / (near * math.sqrt(self.domain.chart_dim * budget))
+        return max(lam, sigma * _firm(self.domain, near) / max(allowed, 1.0))
 
 
 def _offers(goal: _Goal, any_batch: bool) -> list[ObjectivePlan]:
@@ -408,6 +434,7 @@ def _candidate(goal: _Goal, point: Array, sigma: float) -> tuple[ObjectivePlan, 
     margin = max(float(point[2]), _LEAST_MARGIN if goal.capped else -2.0)
     wanted = n * q + margin * math.sqrt(n * q * (1 - q)) + math.sqrt(2 * n * n * q * clip)
     budget = int(min(max(math.ceil(wanted), 1), n, goal.cap))
+    lam = goal.firm(lam, sigma, budget)  # that of more curvature leaves coins and budget as good as they are
     plan = ObjectivePlan(
         goal.domain,
         goal.horizon,
