@@ -34,8 +34,8 @@ def check(data, load, go_on, some):
         assert found in ("refused", "same", "another") or name in OPEN, f"{leaf!r}, {what}: {found}"
         # Another loss makes another learner that its plan allows: only a key can tell which one was saved.
         if found == "another" and leaf.path[0] != "loss":
-            kind = tagged(leaf.owner) if leaf.owner not in ("generator", "domain") else None
-            moves = OPEN | {"_x"} | set(_named(kind, "_moves"))
+            plain = name in OPEN or leaf.owner in ("generator", "domain")
+            moves = OPEN | {"_x"} | (set() if plain else _named(tagged(leaf.owner), "_moves"))
             # Past rounds are saved without the room behind them, under names of their own.
             assert name in moves or f"_{name}" in moves, f"{leaf!r}, {what}: {found}"
         refused += found == "refused"
