@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -147,9 +146,9 @@ class Costs(ABC):
         released = self.budget(at, law)[0] if budget is None else budget
         draws = released + self.refreshes(at.batch, at.p)
         mu = machine.stretch * law.shift * np.sqrt(draws) + 2 * machine.distance * np.sqrt(released)
-        bound = partial(adaptive, mu, at.p, np.minimum(law.special, 700.0))
+        special = np.minimum(law.special, 700.0)
         epsilon = self.epsilon - machine.epsilon * self.T / at.batch
-        found = delta_with_failure(bound, epsilon, machine.failure * released, self.delta)
+        found = delta_with_failure(adaptive, (mu, at.p, special), epsilon, machine.failure * released, self.delta)
         return np.where(np.isfinite(found), found, 1.0)
 
     def solve(self, at: Trials, turns: int, budget: Array | None = None) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -431,8 +431,9 @@ def _quick(goal: _Goal, plan: ObjectivePlan) -> float:
     mu = machine.widened(plan.draw * math.sqrt(min(plan.budget, plan.coins)))
     p, eta = np.array(plan.p), np.array(plan.later_coin.eta)
     variance = float(coins_variance(np.array(max(plan.coins - 1.0, 0.0)), p, eta))
-    bound = partial(adaptive, np.array(math.hypot(mu, math.sqrt(variance))), p, np.array(2 * plan.log_phi))
-    return float(delta_with_failure(bound, goal.epsilon - machine.epsilon, np.array(machine.failure), goal.delta))
+    at = np.array(math.hypot(mu, math.sqrt(variance))), p, np.array(2 * plan.log_phi)
+    failure = np.array(machine.failure)
+    return float(delta_with_failure(adaptive, at, goal.epsilon - machine.epsilon, failure, goal.delta))
 
 
 def _noise(goal: _Goal, point: Array, halvings: int | None = None) -> float:
@@ -444,12 +445,28 @@ def _noise(goal: _Goal, point: Array, halvings: int | None = None) -> float:
     if goal.capped:
         enough = _WIDTHS[-1] * goal.lipschitz * goal.horizon / goal.cap
         high, turns = max(high, math.log(enough) + _BEYOND), 17
-    for _ in range(halvings or turns):
-        middle = (low + high) / 2
-        plan, fits = _candidate(goal, point, math.exp(middle))
-        within = fits and _quick(goal, plan) <= goal.delta
-        low, high = (low, middle) if within else (middle, high)
-    return math.exp(high)
+    # The first of 2^turns places that is within: as halving finds it, but guessed from how delta falls with the noise.
+    good = 1 << (halvings or turns)
+    bad, place, cell, slope, turn, last = 0, good // 2, (high - low) / good, 1.0, 0, (math.nan, math.nan)
+    while good - bad > 1:
+        plan, fits = _candidate(goal, point, math.exp(low + place * cell))
+        leak = _quick(goal, plan) if fits else 1.0
+        within = fits and leak <= goal.delta
+        bad, good = (bad, place) if within else (place, good)
+        turn, guess = turn + 1, (bad + good) // 2
+        if fits and turn % 4:
+            x, y = place * cell, _level(goal.delta) - _level(leak)
+            if x != last[0] and y != last[1] and not math.isnan(last[0]):
+                slope = min(max((y - last[1]) / (x - last[0]), 0.1), 8.0)
+            last = x, y
+            guess = place - math.floor(y / (slope * cell))
+        place = min(max(guess, bad + 1), good - 1)
+    return math.exp(low + good * cell)
+
+
+def _level(delta: float) -> float:
+    """Return what is nearly linear in the logarithm of the noise."""
+    return -0.5 * math.log(-math.log(min(max(delta, 1e-300), 1 - 1e-9)))
 
 
 def _cost(goal: _Goal, point: Array, halvings: int | None = None) -> float:
