@@ -565,11 +565,11 @@ def _walk(costs: Costs, point: Array, sizes: Array, last: float = _LAST) -> tupl
     total, step = costs.total(Candidates.of(point[None]))
     best = point, float(total[0]), float(step[0])
     # Whatever has been looked at is no better than the best: patterns share places with those before, and at edges.
-    seen = {_key(point)}
+    seen = {key(point)}
     scale, turns = 1.0, 0
     while scale > last and turns < _TURNS:
         turns += 1
-        pattern = {_key(at): at for at in np.clip(best[0] + scale * sizes * offsets, low, high)}
+        pattern = {key(at): at for at in np.clip(best[0] + scale * sizes * offsets, low, high)}
         points = np.array([at for key, at in pattern.items() if key not in seen])
         seen.update(pattern)
         if not points.size:
@@ -584,7 +584,8 @@ def _walk(costs: Costs, point: Array, sizes: Array, last: float = _LAST) -> tupl
     return best
 
 
-def _key(point: Array) -> tuple[float, ...]:
+def key(point: Array) -> tuple[float, ...]:
+    """Return what tells a place of a search from others."""
     return tuple(np.round(point, 9).tolist())
 
 
