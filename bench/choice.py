@@ -20,7 +20,8 @@ import reticent as rt
 from _report import facts, facts_markdown, say, table, write
 
 WANTED = 3.0  # seconds
-PRIVATE = {"epsilon": 1.0, "delta": 1e-6}
+PRIVATE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
+OBLIVIOUS = PRIVATE | {"adversary": "oblivious"}
 GOALS: list[tuple[rt.domains.Domain, int, rt.losses.Loss, dict[str, Any]]] = [
     (rt.Ball(10), 10**6, rt.Hinge(), PRIVATE),
     (rt.Ball(10), 10**6, rt.Logistic(), PRIVATE | {"adversary": "oblivious"}),
@@ -36,17 +37,22 @@ GOALS: list[tuple[rt.domains.Domain, int, rt.losses.Loss, dict[str, Any]]] = [
     (rt.Ball(100), 10**5, rt.Logistic(), PRIVATE | {"max_switches": 3000, "adversary": "oblivious"}),
     (rt.Experts(10), 10**6, rt.Linear(), PRIVATE),
     (rt.Experts(3), 10**5, rt.Linear(), {"max_switches": 500}),
+    # Those that took longest among hundreds of goals at random.
+    (rt.Box([-1.0] * 8, [1.0] * 8), 217, rt.Squared(), OBLIVIOUS | {"max_switches": 6, "smoothness": 1.0}),
+    (rt.Ball(1), 5_900_000, rt.Hinge(), OBLIVIOUS | {"max_switches": 2}),
+    (rt.Ball(300), 10**9, rt.Logistic(), OBLIVIOUS | {"max_switches": 1000}),
 ]
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return, for every goal, the seconds of a second comparison that finds nothing planned before but kernels."""
+    """Return, for every goal, the seconds of its first comparison in a process that has answered one much like it."""
     found = []
     for domain, horizon, loss, goal in GOALS:
         rt.compare_plans(domain, horizon, 1.0, loss, **goal)
+        # Plans of the same goal are kept: a little more epsilon, or another slope, is a goal never asked before.
+        slope, asked = (1.0, goal | {"epsilon": goal["epsilon"] * 1.0001}) if "epsilon" in goal else (1.01, goal)
         start, busy = time.perf_counter(), time.process_time()
-        # Another slope is another goal for every search and cache, and no harder.
-        compared = rt.compare_plans(domain, horizon, 1.01, loss, **goal)
+        compared = rt.compare_plans(domain, horizon, slope, loss, **asked)
         seconds, busy = time.perf_counter() - start, time.process_time() - busy
         best = compared.offers[0]
         words = ", ".join(f"{name} {value}" for name, value in goal.items())
@@ -67,7 +73,10 @@ def main() -> None:
     rows = [
         [one["goal"], f"{one['seconds']:.2f}", f"{one['busy']:.2f}", str(one["offers"]), one["best"]] for one in found
     ]
-    said = f"{len(found) - slow} of {len(found)} goals take {WANTED:g} seconds of one core or less, kernels compiled."
+    said = (
+        f"{len(found) - slow} of {len(found)} goals take {WANTED:g} seconds of one core or less when asked for the "
+        "first time, kernels compiled."
+    )
     page = [
         "# Choosing a plan",
         "",

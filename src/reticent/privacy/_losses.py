@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import scipy
@@ -179,25 +178,30 @@ _PARTS = (0.45, 0.7, 0.87, 0.96, 0.99)
 
 
 def delta_with_failure(
-    delta: Callable[[float | Array], Array], epsilon: float | Array, failure: Array, goal: float
+    delta: Callable[..., Array], at: Sequence[Array], epsilon: float | Array, failure: Array, goal: float
 ) -> Array:
-    """Return about the least `delta(e) + (1 + exp(e)) failure` over e up to `epsilon`: quickly, for searches.
+    """Return about the least `delta(*at, e) + (1 + exp(e)) failure` over e up to `epsilon`: quickly, for searches.
 
     What holds at a smaller epsilon holds at a larger one, where the failure would cost more. The sum is tried where
     the failure costs some part of `goal`, the delta that is searched for: elsewhere it may be too large.
 
-    >>> rare = delta_with_failure(lambda e: np.exp(-np.asarray(e)), 40.0, np.array([0.0, 1e-12]), 2e-6)
+    >>> rare = delta_with_failure(lambda e: np.exp(-np.asarray(e)), (), 40.0, np.array([0.0, 1e-12]), 2e-6)
     >>> float(rare[0]) < 1e-17, round(float(rare[1]) * 1e6, 1)
     (True, 2.0)
     """
     most = np.exp(epsilon)
     if np.all((1 + most) * failure <= _PARTS[0] * goal):
-        return delta(epsilon) + (1 + most) * failure
-    best: Array = np.full(failure.shape, np.inf)
+        return delta(*at, epsilon) + (1 + most) * failure
+    best, before = np.full(failure.shape, np.inf), np.zeros(failure.shape)
+    at = np.broadcast_arrays(failure, *at)[1:]
     for part in _PARTS:
         with np.errstate(divide="ignore", over="ignore"):
-            factor = np.clip(part * goal / failure - 1, 1.0, most)
-        best = np.minimum(best, delta(np.log(factor)) + (1 + factor) * failure)
+            factor: Array = np.clip(part * goal / failure - 1, 1.0, most)
+        new = factor > before  # most parts come to the same epsilon for most candidates
+        if new.any():
+            found = delta(*(one[new] for one in at), np.log(factor[new])) + (1 + factor[new]) * failure[new]
+            best[new] = np.minimum(best[new], found)
+        before = factor
     return best
 
 
@@ -213,6 +217,6 @@ def largest_mu_with_failure(epsilon: float, delta: float, failure: Array) -> Arr
         return high
     for _ in range(40):
         mu = (low + high) / 2
-        fits = delta_with_failure(partial(gaussian_delta, mu), epsilon, failure, delta) <= delta
+        fits = delta_with_failure(gaussian_delta, (mu,), epsilon, failure, delta) <= delta
         low, high = np.where(fits, mu, low), np.where(fits, high, mu)
     return low

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import scipy
@@ -19,6 +20,7 @@ def block_squares(horizon: int, batch: int) -> int:
     return full * batch**2 + rest**2
 
 
+@cache
 def mean_length(dim: int) -> float:
     """Return the mean length of a standard normal vector.
 
@@ -30,11 +32,12 @@ def mean_length(dim: int) -> float:
 
 def chi_shares(dim: int, length: float) -> tuple[float, float, float]:
     """Return P(|N_{d+2}| <= length), P(|N_{d+1}| > length), P(|N_d| > length), N_k standard normal in k dimensions."""
-    from scipy.special import gammainc, gammaincc
-
-    half = min(length, 1e150) ** 2 / 2
-    inside, above, beyond = gammainc(dim / 2 + 1, half), gammaincc((dim + 1) / 2, half), gammaincc(dim / 2, half)
-    return float(inside), float(above), float(beyond)
+    half, longer = min(length, 1e150) ** 2 / 2, scipy.special.gammaincc
+    return (
+        float(scipy.special.gammainc(dim / 2 + 1, half)),
+        float(longer((dim + 1) / 2, half)),
+        float(longer(dim / 2, half)),
+    )
 
 
 def noise_cost(dim: int, reach: float, lam: float, level: float) -> float:

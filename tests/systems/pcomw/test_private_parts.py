@@ -26,7 +26,7 @@ def test_the_quick_account_is_near_the_real_one(adversary: str, batch: int, p: f
     goal = PrivateGoal(Ball(10), 10**6, 1.0, 1.0, 1e-6, "replace", adversary, None, 8)
     terms = FirstTerms(goal.domain, goal.horizon, (1e-4, 1e-2), (5.0, 50.0), (4, 4))
     found = Found(0.0, batch, p, c, 3.0, 15.0, 1.0)
-    step = float(Costs(goal, terms).step(Candidates.of(found.point[None]))[0])
+    step = float(Costs(goal, terms).step(Candidates.of(found.point[None]))[0][0])
     plan = build(goal, found, step, found.budget(goal, step))
     assert plan is not None
     spent = account(plan).epsilon(1e-6)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from reticent._core._check import Array
 from reticent.domains import Domain
 from reticent.privacy._losses import delta_with_failure, largest_mu
 from reticent.systems._grid import DRAW, Rounding
-from reticent.systems.pcomw._search import adaptive
+from reticent.systems.pcomw._search import adaptive, key
 
 Flags = NDArray[np.bool_]
 
@@ -147,9 +146,9 @@ class Costs(ABC):
         released = self.budget(at, law)[0] if budget is None else budget
         draws = released + self.refreshes(at.batch, at.p)
         mu = machine.stretch * law.shift * np.sqrt(draws) + 2 * machine.distance * np.sqrt(released)
-        bound = partial(adaptive, mu, at.p, np.minimum(law.special, 700.0))
+        special = np.minimum(law.special, 700.0)
         epsilon = self.epsilon - machine.epsilon * self.T / at.batch
-        found = delta_with_failure(bound, epsilon, machine.failure * released, self.delta)
+        found = delta_with_failure(adaptive, (mu, at.p, special), epsilon, machine.failure * released, self.delta)
         return np.where(np.isfinite(found), found, 1.0)
 
     def solve(self, at: Trials, turns: int, budget: Array | None = None) -> Array:
@@ -233,10 +232,17 @@ def _walk(costs: Costs, point: Array, forced: bool, fixed: bool = False) -> Foun
     offsets = offsets[np.abs(offsets).sum(axis=1) <= 2]
     total, strength = costs.total(point[None], _FINE)
     best = Found(float(total[0]), point, float(strength[0]))
+    # Whatever has been looked at is no better than the best: patterns share places with those before, and at edges.
+    seen = {key(point)}
     scale, turns = 1.0, 0
     while scale > _LAST and turns < _TURNS:
         turns += 1
-        points = np.clip(best.point + scale * sizes * offsets, low, high)
+        pattern = {key(at): at for at in np.clip(best.point + scale * sizes * offsets, low, high)}
+        points = np.array([at for name, at in pattern.items() if name not in seen])
+        seen.update(pattern)
+        if not points.size:
+            scale *= _SHRINK
+            continue
         total, strength = costs.total(points, _FINE)
         i = int(total.argmin())
         if total[i] < best.cost * (1 - 1e-6):

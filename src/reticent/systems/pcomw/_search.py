@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from reticent._core._check import Array
 from reticent.domains import Domain
@@ -225,6 +227,10 @@ class Candidates:
         """Read rows of coordinates: logarithms of batch, p and precision, the others as they are."""
         return cls(np.exp(points[:, 0]), np.exp(points[:, 1]), points[:, 2], points[:, 3], np.exp(points[:, 4]))
 
+    def some(self, which: NDArray[Any]) -> Candidates:
+        """Return those at the places of an index."""
+        return Candidates(self.batch[which], self.p[which], self.c[which], self.margin[which], self.precision[which])
+
 
 @dataclass(frozen=True)
 class Law:
@@ -249,15 +255,18 @@ class Costs:
 
     def total(self, at: Candidates, near: float | None = None) -> tuple[Array, Array]:
         """Return the regret and the step of each candidate; `near` is a step not far from theirs, if one is known."""
-        goal, step = self.goal, self.step(at, near)
+        goal = self.goal
+        step, arrived = self.step(at, near)
         law, n = law_of(goal, at, step), goal.horizon / at.batch
         regret = self.measure(step, at.precision, at.batch)
         drift = at.batch * variation_sum(n, at.p, law.clip)
         regret = regret + goal.wide * (drift + at.batch * self._overrun(n, at.p, law))
         # No candidate is one where the secant rule has lost its way, or whose coin hardly ever says "keep".
-        off = np.log(self.delta(at, step)) - math.log(goal.delta)
-        missed = (off > 0.3) | ((off < -0.3) & (step < limit(goal, at)))
-        missed |= law.log_phi > _STEEP
+        missed, rest = law.log_phi > _STEEP, np.flatnonzero(~arrived)
+        if rest.size:
+            left = at.some(rest)
+            off = np.log(self.delta(left, step[rest])) - math.log(goal.delta)
+            missed[rest] |= (off > 0.3) | ((off < -0.3) & (step[rest] < limit(goal, left)))
         return np.where(missed | ~np.isfinite(regret), np.inf, regret), step
 
     def precisions(self, number: int) -> Array:
@@ -270,19 +279,26 @@ class Costs:
         lam = np.sqrt(precision * self.goal.domain.chart_dim) / step
         return self._first(step, precision) + self.goal.horizon * batch / (2 * lam)
 
-    def step(self, at: Candidates, near: float | None = None) -> Array:
-        """Return the steps at which the quick account of each candidate has the delta of the goal, or at its limit."""
+    def step(self, at: Candidates, near: float | None = None) -> tuple[Array, NDArray[np.bool_]]:
+        """Return the steps at which the quick account of each candidate has the delta of the goal, or at its limit.
+
+        And whether the rule has come to them: where it has not, it may have lost its way.
+        """
         goal = self.goal
         aim = -0.5 * math.log(-math.log(goal.delta))
+        turns, close = (_FAR, 1e-4) if near is None else (_NEAR, 1e-6)
+        top = np.log(limit(goal, at))
         if near is None:
             share = np.minimum(1.0, at.p + 0.05)
             x = np.log(self.most / goal.change / np.sqrt(np.maximum(1.0, share * goal.horizon / at.batch)))
         else:
             x = np.full(at.p.shape, math.log(near))
+        x = np.minimum(x, top)
+        found, live = x.copy(), np.arange(x.size)
         slope = np.ones_like(x)
         last_x = last_y = np.full_like(x, np.nan)
         low, high = np.full_like(x, -np.inf), np.full_like(x, np.inf)
-        for _ in range(_FAR if near is None else _NEAR):
+        for _ in range(turns):
             y = self._level(at, x) - aim
             with np.errstate(invalid="ignore", divide="ignore"):
                 secant = (y - last_y) / (x - last_x)
@@ -293,8 +309,20 @@ class Costs:
             # Back between the bounds, by halves, where the rule would leave them.
             with np.errstate(invalid="ignore"):
                 x = np.where((x > low) & (x < high) | ~np.isfinite(high - low), x, (low + high) / 2)
-        steps: Array = np.minimum(np.exp(x), limit(goal, at))
-        return steps
+            x = np.minimum(x, top)
+            found[live] = x
+            # Only what has not arrived goes on: next to its aim, or at its limit with something to spare.
+            on = (np.abs(y) > close) & ((last_x < top) | (y > 0))
+            if not on.all():
+                at, live = at.some(on), live[on]
+                x, top, slope, last_x, last_y, low, high = (
+                    one[on] for one in (x, top, slope, last_x, last_y, low, high)
+                )
+            if not live.size:
+                break
+        arrived = np.full(found.shape, True)
+        arrived[live] = False
+        return np.exp(found), arrived
 
     def _level(self, at: Candidates, x: Array) -> Array:
         level: Array = -0.5 * np.log(-np.log(self.delta(at, np.exp(x))))
@@ -311,11 +339,11 @@ class Costs:
         failure = self._machine.failure * law.budget
         confined = (at.batch - 1) * step**2 * goal.change + law.beta * goal.change * goal.wide
         special = np.minimum(2 * law.log_phi, confined)
-        delta = delta_with_failure(partial(adaptive, mu, at.p, special), goal.epsilon, failure, goal.delta)
+        delta = delta_with_failure(adaptive, (mu, at.p, special), goal.epsilon, failure, goal.delta)
         if goal.oblivious:
             failure = failure + (1 - at.p) * law.clip * (np.minimum(1 / at.p, goal.horizon / at.batch) + 2)
-            bound = partial(oblivious, mu, at.p, law.log_phi, shift, at.batch * step)
-            found = delta_with_failure(bound, goal.epsilon, failure, goal.delta)
+            place = mu, at.p, law.log_phi, shift, at.batch * step
+            found = delta_with_failure(oblivious, place, goal.epsilon, failure, goal.delta)
             delta = np.minimum(delta, found)  # whoever fixes the losses in advance is one who may adapt them
         return np.clip(delta, 1e-300, 0.99)
 
@@ -417,7 +445,8 @@ def search(goal: PrivateGoal) -> list[Found]:
     """Return the best candidate that resamples at every batch, and those with coins that two starts lead to."""
     steps, precisions = _ranges(goal)
     rows = math.ceil(math.log10(precisions[1] / precisions[0]))
-    wide = Costs(goal, _table(goal, steps, precisions, (10 + round(3 * math.log10(_weaker(goal))), rows)))
+    size = 10 + round(3 * math.log10(_weaker(goal))), rows
+    wide = Costs(goal, _table(goal.domain, goal.horizon, steps, precisions, size))
     tables = _Tables(goal)
     forced, starts = _forced(wide), _coarse(wide)
     result = [_forced(tables.around(forced))]
@@ -442,15 +471,16 @@ class _Tables:
             if max(abs(math.log(found.step / other.step)), abs(math.log(found.precision / other.precision))) < 0.5:
                 return costs
         steps, precisions = (found.step / 5, found.step * 5), (found.precision / 8, found.precision * 8)
-        costs = Costs(self._goal, _table(self._goal, steps, precisions, (6, 6)))
+        costs = Costs(self._goal, _table(self._goal.domain, self._goal.horizon, steps, precisions, (6, 6)))
         self._made.append((found, costs))
         return costs
 
 
+@lru_cache(maxsize=8)  # both searches for an oblivious goal ask for the wide one
 def _table(
-    goal: PrivateGoal, steps: tuple[float, float], precisions: tuple[float, float], size: tuple[int, int]
+    domain: Domain, horizon: int, steps: tuple[float, float], precisions: tuple[float, float], size: tuple[int, int]
 ) -> FirstTerms:
-    return FirstTerms(goal.domain, goal.horizon, steps, precisions, size)
+    return FirstTerms(domain, horizon, steps, precisions, size)
 
 
 def _ranges(goal: PrivateGoal) -> tuple[_Range, _Range]:
@@ -534,10 +564,17 @@ def _walk(costs: Costs, point: Array, sizes: Array, last: float = _LAST) -> tupl
     offsets = offsets[np.abs(offsets).sum(axis=1) <= 2]  # steps along one axis or two
     total, step = costs.total(Candidates.of(point[None]))
     best = point, float(total[0]), float(step[0])
+    # Whatever has been looked at is no better than the best: patterns share places with those before, and at edges.
+    seen = {key(point)}
     scale, turns = 1.0, 0
     while scale > last and turns < _TURNS:
         turns += 1
-        points = np.clip(best[0] + scale * sizes * offsets, low, high)
+        pattern = {key(at): at for at in np.clip(best[0] + scale * sizes * offsets, low, high)}
+        points = np.array([at for key, at in pattern.items() if key not in seen])
+        seen.update(pattern)
+        if not points.size:
+            scale *= _SHRINK
+            continue
         total, step = costs.total(Candidates.of(points), near=best[2])
         i = int(total.argmin())
         if total[i] < best[1] * (1 - 1e-6):
@@ -545,6 +582,11 @@ def _walk(costs: Costs, point: Array, sizes: Array, last: float = _LAST) -> tupl
         else:
             scale *= _SHRINK
     return best
+
+
+def key(point: Array) -> tuple[float, ...]:
+    """Return what tells a place of a search from others."""
+    return tuple(np.round(point, 9).tolist())
 
 
 def _forced(costs: Costs) -> Found:

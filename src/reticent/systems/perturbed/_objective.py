@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -407,8 +407,15 @@ def _downhill(goal: _Goal, start: Array, steps: Array, turns: int) -> tuple[Arra
         "fatol": 1e-4,
         "initial_simplex": np.array([start, *(start + np.diag(steps))]),
     }
+    noise: float | None = None
+
+    def cost(at: Array) -> float:
+        nonlocal noise
+        noise = _noise(goal, at, near=noise)
+        return _cost_with(goal, at, noise)
+
     minimize: Any = scipy.optimize.minimize
-    found = minimize(lambda at: _cost(goal, at), start, method="Nelder-Mead", options=options)
+    found = minimize(cost, start, method="Nelder-Mead", options=options)
     return found.x, float(found.fun)
 
 
@@ -458,12 +465,16 @@ def _quick(goal: _Goal, plan: ObjectivePlan) -> float:
     mu = machine.widened(plan.draw * math.sqrt(min(plan.budget, plan.coins)))
     p, eta = np.array(plan.p), np.array(plan.later_coin.eta)
     variance = float(coins_variance(np.array(max(plan.coins - 1.0, 0.0)), p, eta))
-    bound = partial(adaptive, np.array(math.hypot(mu, math.sqrt(variance))), p, np.array(2 * plan.log_phi))
-    return float(delta_with_failure(bound, goal.epsilon - machine.epsilon, np.array(machine.failure), goal.delta))
+    at = np.array(math.hypot(mu, math.sqrt(variance))), p, np.array(2 * plan.log_phi)
+    failure = np.array(machine.failure)
+    return float(delta_with_failure(adaptive, at, goal.epsilon - machine.epsilon, failure, goal.delta))
 
 
-def _noise(goal: _Goal, point: Array, halvings: int | None = None) -> float:
-    """Return the least noise at which the quick account of a point, and the budget it asks for, are within the goal."""
+def _noise(goal: _Goal, point: Array, halvings: int | None = None, near: float | None = None) -> float:
+    """Return the least noise at which the quick account of a point, and the budget it asks for, are within the goal.
+
+    `near` is that of a point not far away, if it is known.
+    """
     least = goal.change / largest_mu(goal.epsilon, goal.delta)
     low, high, turns = math.log(least), math.log(least) + 0.5 * math.log(goal.horizon) + 4.0, 14
     if goal.general:
@@ -471,17 +482,43 @@ def _noise(goal: _Goal, point: Array, halvings: int | None = None) -> float:
     if goal.capped:
         enough = _WIDTHS[-1] * goal.lipschitz * goal.horizon / goal.cap
         high, turns = max(high, math.log(enough) + _BEYOND), 17
-    for _ in range(halvings or turns):
-        middle = (low + high) / 2
-        plan, fits = _candidate(goal, point, math.exp(middle))
-        within = fits and _quick(goal, plan) <= goal.delta
-        low, high = (low, middle) if within else (middle, high)
-    return math.exp(high)
+    # The first of 2^turns places that is within: as halving finds it, but guessed from how delta falls with the noise.
+    good = 1 << (halvings or turns)
+    bad, cell, slope, turn, last = 0, (high - low) / good, 1.0, 0, (math.nan, math.nan)
+    place, reach = (good // 2, good) if near is None else (round((math.log(near) - low) / cell), 16)
+    place = min(max(place, 1), good - 1)
+    while good - bad > 1:
+        plan, fits = _candidate(goal, point, math.exp(low + place * cell))
+        leak = _quick(goal, plan) if fits else 1.0
+        within = fits and leak <= goal.delta
+        bad, good = (bad, place) if within else (place, good)
+        turn, guess = turn + 1, place + reach
+        if fits:
+            x, y = place * cell, _level(goal.delta) - _level(leak)
+            if x != last[0] and y != last[1] and not math.isnan(last[0]):
+                slope = min(max((y - last[1]) / (x - last[0]), 0.1), 8.0)
+            last = x, y
+            guess = place - min(max(math.floor(y / (slope * cell)), -reach), reach)
+        if guess == good:
+            guess -= 1
+        place = guess if bad < guess < good and turn % 4 else (bad + good) // 2
+        reach *= 4
+    return math.exp(low + good * cell)
+
+
+def _level(delta: float) -> float:
+    """Return what is nearly linear in the logarithm of the noise."""
+    return -0.5 * math.log(-math.log(min(max(delta, 1e-300), 1 - 1e-9)))
 
 
 def _cost(goal: _Goal, point: Array, halvings: int | None = None) -> float:
-    """Return the regret of a point, or more than any regret where no noise makes it private."""
-    plan, fits = _candidate(goal, point, _noise(goal, point, halvings))
+    """Return the regret of a point with the least noise."""
+    return _cost_with(goal, point, _noise(goal, point, halvings))
+
+
+def _cost_with(goal: _Goal, point: Array, sigma: float) -> float:
+    """Return the regret of a point at a noise, or more than any regret where that does not make it private."""
+    plan, fits = _candidate(goal, point, sigma)
     over = _quick(goal, plan) / goal.delta
     if over <= 1 and fits:
         return plan.regret_bound
