@@ -67,7 +67,7 @@ def leaves(structure):
                     yield from visit(entry[1], i, (*path, i), owner)
             case "named":
                 for i in range(len(entry[2])):
-                    yield from visit(entry[2], i, (*path, i), entry[1])
+                    yield from visit(entry[2], i, (*path, i), owner)
             case "generator" | "domain":
                 yield from visit(entry, 2, path, entry[0])
             case "array" | "scalar":
