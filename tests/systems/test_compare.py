@@ -55,6 +55,42 @@ def test_every_system_answers_and_the_best_is_the_lowest(domain, loss, goal):
     assert all(offer.system in text for offer in (*found.offers, *found.refusals))
 
 
+CUSTOM = rt.Custom(lambda x, item: (x @ x) / 2, lambda x, item: x)
+STRONG = {"strong_convexity": 1.0, "smoothness": 1.0, "exp_concavity": 1.0}
+
+
+@pytest.mark.parametrize("privacy", [{}, PRIVATE], ids=["open", "private"])
+@pytest.mark.parametrize("switches", [{}, {"max_switches": 0}, {"max_switches": 30}], ids=["any", "none", "few"])
+@pytest.mark.parametrize(
+    ("domain", "loss", "known"),
+    [
+        (rt.Interval(-1.0, 1.0), rt.Pinball(0.3), STRONG),
+        (rt.Interval(-1.0, 1.0), rt.Squared(), STRONG),
+        (rt.Box([-1, -1], [1, 1]), rt.Logistic(), STRONG),
+        (rt.Simplex(3), rt.Linear(), {"smoothness": 0.0}),
+        (rt.Ball(2), CUSTOM, STRONG),
+        (rt.Ball(2), rt.Huber(), {"smoothness": 4.0, "strong_convexity": 1.0}),
+        (rt.Experts(3), rt.Linear(), STRONG),
+    ],
+    ids=str,
+)
+def test_whatever_is_offered_can_be_run(domain, loss, known, switches, privacy):
+    for offer in rt.compare_plans(domain, 500, 1.0, loss, **known, **switches, **privacy):
+        assert rt.make(offer.plan, loss, seed=1).plan is offer.plan
+
+
+def test_strong_convexity_is_not_assumed_of_losses_that_are_flat():
+    goal = rt.Interval(-1.0, 1.0), 10**6, 1.0
+    name = "approximate leader (Smith, Thakurta)"
+    flat = rt.compare_plans(*goal, rt.Pinball(0.3), **PRIVATE, **STRONG)[name].plan
+    assert flat == rt.compare_plans(*goal, rt.Pinball(0.3), **PRIVATE)[name].plan
+    assert flat.assumes == "convex losses"
+    curved = rt.compare_plans(*goal, rt.Squared(), **PRIVATE, **STRONG)[name].plan
+    assert curved.assumes == "losses of strong convexity 1"
+    with pytest.raises(ValueError, match=r"strong_convexity=2\.0 and smoothness=1\.0"):
+        rt.best_plan(*goal, rt.Squared(), **PRIVATE, strong_convexity=2.0, smoothness=1.0)
+
+
 def test_zeroed_rounds_are_never_harder_than_replaced_ones():
     replaced = rt.compare_plans(rt.Ball(2), 2000, 1.0, rt.Linear(), **PRIVATE)
     zeroed = rt.compare_plans(rt.Ball(2), 2000, 1.0, rt.Linear(), neighbors="zero-out", **PRIVATE)

@@ -363,6 +363,11 @@ def checked(goal: Goal) -> Goal:
     for name in ("smoothness", "exp_concavity", "strong_convexity", "max_operations"):
         if getattr(goal, name) is not None:
             positive(name, getattr(goal, name), zero=name in ("smoothness", "strong_convexity"))
+    if goal.smoothness is not None and (goal.strong_convexity or 0.0) > goal.smoothness:
+        raise ValueError(
+            f"strong_convexity must be at most the smoothness, the largest second derivative, got strong_convexity="
+            f"{goal.strong_convexity!r} and smoothness={goal.smoothness!r}; lower the one or raise the other"
+        )
     return goal
 
 

@@ -77,9 +77,11 @@ class System:
         if reason:
             raise NotApplicable(reason)
         try:
-            return self.propose(goal)
+            plan = self.propose(goal)
+            plan.check_loss(goal.loss)
         except ValueError as why:  # a planner that refuses says why
             raise NotApplicable(str(why)) from None
+        return plan
 
     def _mismatch(self, goal: Goal) -> str:
         """Return why this kind of system cannot meet the goal; empty if it may."""
