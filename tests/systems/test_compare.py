@@ -3,7 +3,7 @@
 import pytest
 
 import reticent as rt
-from reticent.planning import SystemPlan
+from reticent.planning import Goal, SystemPlan
 from reticent.systems._choice import SYSTEMS
 
 PRIVATE = {"epsilon": 1.0, "delta": 1e-6}
@@ -89,6 +89,23 @@ def test_strong_convexity_is_not_assumed_of_losses_that_are_flat():
     assert curved.assumes == "losses of strong convexity 1"
     with pytest.raises(ValueError, match=r"strong_convexity=2\.0 and smoothness=1\.0"):
         rt.best_plan(*goal, rt.Squared(), **PRIVATE, strong_convexity=2.0, smoothness=1.0)
+
+
+@pytest.mark.parametrize("loss", [rt.Logistic(), rt.Huber()], ids=str)
+def test_a_loose_bound_on_second_derivatives_costs_nothing(loss):
+    goal = rt.Ball(2), 10**6, 1.0, loss
+    names = ("DP-FTRL, smooth losses", "objective perturbation (Agarwal et al.)")[: 1 + isinstance(loss, rt.Logistic)]
+    found = [
+        [system.answer(Goal(*goal, epsilon=3.0, delta=1e-6, smoothness=most)) for most in (None, 1.0, 5.0, 100.0)]
+        for system in SYSTEMS
+        if system.name in names
+    ]
+    assert len(found) == len(names)
+    for plans in found:
+        assert plans == plans[:1] * 4
+        learner = rt.make(plans[-1], loss, seed=1)
+        with pytest.raises(ValueError, match="row 0 "):
+            learner.observe_many([[2.1, 0.0]], [1.0])
 
 
 def test_zeroed_rounds_are_never_harder_than_replaced_ones():
