@@ -79,8 +79,9 @@ class LimitedSwitchingPlan(ExpertsPlan):
     """Hedge in blocks of `batch` rounds: never more than T // batch switches, and low regret with high probability.
 
     With probability 1 - `failure` at least, regret is at most `high_probability_bound` = log(n)/beta + beta G^2 B/8 + G
-    sqrt(B log(1/failure)/2), B the sum of the squared block lengths; in expectation the last term is missing
-    (docs/theory, R4). `DartboardPlan` with a budget has a lower expectation, but no such tail.
+    sqrt(B log(1/failure)/2), B the sum of the squared block lengths; in expectation the last term is missing, and one
+    block alone costs (1 - 1/n) G T at most (docs/theory, R4). `DartboardPlan` with a budget has a lower expectation,
+    but no such tail.
 
     >>> from reticent.domains import Experts
     >>> plan = plan_limited_switching(Experts(10), 10_000, 1.0, max_switches=100)
@@ -108,8 +109,9 @@ class LimitedSwitchingPlan(ExpertsPlan):
 
     @property
     def regret_bound(self) -> float:
-        """The bound of docs/theory, R4."""
-        return weights_regret(self.n, self.beta, self.lipschitz, self._squares)
+        """The bound of docs/theory, R4a; of one block, an expert drawn uniformly, no more than what that costs."""
+        found = weights_regret(self.n, self.beta, self.lipschitz, self._squares)
+        return min(found, (1 - 1 / self.n) * self.lipschitz * self.horizon) if self.batch >= self.horizon else found
 
     @property
     def high_probability_bound(self) -> float:
