@@ -31,8 +31,9 @@ def test_expected_switches_are_never_above_the_goal(domain, T, share, hard, draw
     assert Switching(made).expected <= S
     assert made.regret_bound == regret_bound(made).total
     assert made.regret_bound <= domain.diameter * T * (1 + 1e-6)
-    # Blocks without coins have a budget in any case: the last needs no switch after it.
-    assert made.budget == (S if hard or made.batch > 1 else None)
+    # Blocks without coins, of single rounds too, have a budget in any case: the last needs no switch after it.
+    fresh = made.p == 1 and made.budget == min(S, T - 1)
+    assert fresh or made.budget == (S if hard else None)
     assert made.batch == 1 or (made.p == 1 and made.batch == math.ceil(T / (S + 1)))
     assert made.private is False
 
