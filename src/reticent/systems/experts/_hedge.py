@@ -178,12 +178,14 @@ def _hedge(goal: Goal) -> HedgePlan:
 def largest(chance: Callable[[float], float], share: float) -> float:
     """Return the largest size, up to 700, at which a rising chance of a switch per round is at most `share`.
 
+    A part in 1e12 is left, so that a horizon times that chance never shows more switches than were allowed.
+
     >>> round(largest(lambda size: size / 2, 0.25), 9)
     0.5
     """
     if chance(700.0) <= share:
         return 700.0
-    low, high = math.log(1e-18), math.log(700.0)
+    low, high, share = math.log(1e-18), math.log(700.0), share * (1 - 1e-12)
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if chance(math.exp(middle)) <= share else (low, middle)
