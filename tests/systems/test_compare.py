@@ -1,5 +1,7 @@
 """The choice among systems."""
 
+import re
+
 import pytest
 
 import reticent as rt
@@ -213,3 +215,46 @@ def test_strong_convexity_reaches_the_systems_that_use_it():
     assert strong.regret_bound < plain.regret_bound
     with pytest.raises(ValueError, match="strong_convexity must be at least 0"):
         rt.compare_plans(*goal, **PRIVATE, strong_convexity=-1.0)
+
+
+def test_advice_on_limits_does_when_it_is_followed():
+    goal = rt.Ball(3), 20_000, 1.0, rt.Hinge()
+    for wanted in ({"max_switches": 500}, {"max_switches": 37}, PRIVATE):
+        for name in ("max_operations", "certificate_at_most"):
+            with pytest.raises(ValueError, match=f"{name} must be at least") as refused:
+                rt.best_plan(*goal, **wanted, **{name: 1e-3})
+            least = float(re.search(r"must be at least (\S+?),? ", str(refused.value)).group(1))
+            assert rt.best_plan(*goal, **wanted, **{name: least})
+
+
+@pytest.mark.parametrize(
+    ("claim", "says"),
+    [
+        ({"epsilon": 60.0, "delta": 1e-6}, "epsilon must be at most 50, got 60.0"),
+        ({"epsilon": 1e-7, "delta": 1e-6}, "epsilon must be at least 1e-06, got 1e-07"),
+        ({"epsilon": 1.0, "delta": 0.7}, "delta must be from 1e-30 to 0.5, got 0.7"),
+    ],
+)
+def test_a_claim_that_no_system_makes_is_refused_in_a_line(claim, says):
+    with pytest.raises(ValueError, match=re.escape(says)) as refused:
+        rt.best_plan(rt.Ball(2), 1000, 1.0, rt.Hinge(), **claim)
+    assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("domain", "horizon", "switches"),
+    [
+        (rt.Simplex(2), 117_255_489, 6),
+        (rt.Simplex(2), 2**53, 8),
+        (rt.Ball(3), 10**9, 8),
+        (rt.Experts(2), 10**7 + 19, 3),
+        (rt.Experts(3), 1_234_567, 3),
+        (rt.Experts(5), 999_983, 7),
+    ],
+    ids=str,
+)
+def test_rounding_never_shows_more_switches_than_were_allowed(domain, horizon, switches):
+    found = rt.compare_plans(domain, horizon, 1.0, rt.Linear(), max_switches=switches)
+    assert len(found.offers) > 4
+    for offer in found:
+        assert offer.plan.expected_switches <= switches, offer.system
