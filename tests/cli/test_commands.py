@@ -297,3 +297,36 @@ def test_a_file_is_compared_like_a_stream(tmp_path, capsys):
     assert found["stream"]["rounds"] == 80
     assert [row["system"] for row in found["systems"]] == ["P-COMW", "online gradient descent"]
     assert told([*words, "--bad-rows", "skip", "--rounds", "50"], capsys)["stream"]["rounds"] == 50
+
+
+def test_what_is_not_certified_is_said_so_everywhere(capsys):
+    words = ["plan", "--domain", "ball:2", "--horizon", "500", "--epsilon", "1", "--all"]
+    offers = {offer["system"]: offer for offer in told(words, capsys)["offers"]}
+    gate = offers.pop("filtered gate")
+    assert (gate["certified"], gate["regret_bound"]) == (False, None)
+    assert all(offer["certified"] and offer["regret_bound"] > 0 for offer in offers.values())
+    assert main(words) == 0
+    assert "(not certified)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_for_whom_privacy_and_regret_hold_are_two_things(capsys):
+    words = ["plan", "--domain", "ball:2", "--horizon", "500", "--epsilon", "1"]
+    for more, regret in (([], False), (["--system", "dp-ftrl"], True)):
+        found = told([*words, *more], capsys)["certificate"]
+        assert "adversary" not in found
+        assert (found["adaptive_privacy"], found["adaptive_regret"]) == (True, regret)
+
+
+def test_options_that_would_do_nothing_are_refused(capsys):
+    words = ["plan", "--domain", "interval:0:1", "--horizon", "500", "--max-switches", "50", "--loss", "squared"]
+    for option, value in (("--max-operations", "1e6"), ("--strong-convexity", "1")):
+        assert main([*words, option, value]) == 2
+        assert f"{option} " in capsys.readouterr().err
+        assert told([*words, option, value, "--system", "best"], capsys)["system"]
+    assert told([*words, "--max-operations", "inf", "--all"], capsys)["goal"]["max_operations"] is None
+
+
+def test_a_large_delta_is_explained(capsys):
+    words = ["plan", "--domain", "ball:1", "--horizon", "100", "--epsilon", "1", "--delta", "0.2"]
+    assert told(words, capsys)["certificate"]["delta"] == 0.2
+    assert main([*words, "--explain"]) == 0

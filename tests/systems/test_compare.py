@@ -1,9 +1,11 @@
 """The choice among systems."""
 
+import re
+
 import pytest
 
 import reticent as rt
-from reticent.planning import SystemPlan
+from reticent.planning import Goal, SystemPlan
 from reticent.systems._choice import SYSTEMS
 
 PRIVATE = {"epsilon": 1.0, "delta": 1e-6}
@@ -53,6 +55,59 @@ def test_every_system_answers_and_the_best_is_the_lowest(domain, loss, goal):
     assert all(offer.reason for offer in found.refusals)
     text = " ".join(str(found).split())
     assert all(offer.system in text for offer in (*found.offers, *found.refusals))
+
+
+CUSTOM = rt.Custom(lambda x, item: (x @ x) / 2, lambda x, item: x)
+STRONG = {"strong_convexity": 1.0, "smoothness": 1.0, "exp_concavity": 1.0}
+
+
+@pytest.mark.parametrize("privacy", [{}, PRIVATE], ids=["open", "private"])
+@pytest.mark.parametrize("switches", [{}, {"max_switches": 0}, {"max_switches": 30}], ids=["any", "none", "few"])
+@pytest.mark.parametrize(
+    ("domain", "loss", "known"),
+    [
+        (rt.Interval(-1.0, 1.0), rt.Pinball(0.3), STRONG),
+        (rt.Interval(-1.0, 1.0), rt.Squared(), STRONG),
+        (rt.Box([-1, -1], [1, 1]), rt.Logistic(), STRONG),
+        (rt.Simplex(3), rt.Linear(), {"smoothness": 0.0}),
+        (rt.Ball(2), CUSTOM, STRONG),
+        (rt.Ball(2), rt.Huber(), {"smoothness": 4.0, "strong_convexity": 1.0}),
+        (rt.Experts(3), rt.Linear(), STRONG),
+    ],
+    ids=str,
+)
+def test_whatever_is_offered_can_be_run(domain, loss, known, switches, privacy):
+    for offer in rt.compare_plans(domain, 500, 1.0, loss, **known, **switches, **privacy):
+        assert rt.make(offer.plan, loss, seed=1).plan is offer.plan
+
+
+def test_strong_convexity_is_not_assumed_of_losses_that_are_flat():
+    goal = rt.Interval(-1.0, 1.0), 10**6, 1.0
+    name = "approximate leader (Smith, Thakurta)"
+    flat = rt.compare_plans(*goal, rt.Pinball(0.3), **PRIVATE, **STRONG)[name].plan
+    assert flat == rt.compare_plans(*goal, rt.Pinball(0.3), **PRIVATE)[name].plan
+    assert flat.assumes == "convex losses"
+    curved = rt.compare_plans(*goal, rt.Squared(), **PRIVATE, **STRONG)[name].plan
+    assert curved.assumes == "losses of strong convexity 1"
+    with pytest.raises(ValueError, match=r"strong_convexity=2\.0 and smoothness=1\.0"):
+        rt.best_plan(*goal, rt.Squared(), **PRIVATE, strong_convexity=2.0, smoothness=1.0)
+
+
+@pytest.mark.parametrize("loss", [rt.Logistic(), rt.Huber()], ids=str)
+def test_a_loose_bound_on_second_derivatives_costs_nothing(loss):
+    goal = rt.Ball(2), 10**6, 1.0, loss
+    names = ("DP-FTRL, smooth losses", "objective perturbation (Agarwal et al.)")[: 1 + isinstance(loss, rt.Logistic)]
+    found = [
+        [system.answer(Goal(*goal, epsilon=3.0, delta=1e-6, smoothness=most)) for most in (None, 1.0, 5.0, 100.0)]
+        for system in SYSTEMS
+        if system.name in names
+    ]
+    assert len(found) == len(names)
+    for plans in found:
+        assert plans == plans[:1] * 4
+        learner = rt.make(plans[-1], loss, seed=1)
+        with pytest.raises(ValueError, match="row 0 "):
+            learner.observe_many([[2.1, 0.0]], [1.0])
 
 
 def test_zeroed_rounds_are_never_harder_than_replaced_ones():
@@ -160,3 +215,46 @@ def test_strong_convexity_reaches_the_systems_that_use_it():
     assert strong.regret_bound < plain.regret_bound
     with pytest.raises(ValueError, match="strong_convexity must be at least 0"):
         rt.compare_plans(*goal, **PRIVATE, strong_convexity=-1.0)
+
+
+def test_advice_on_limits_does_when_it_is_followed():
+    goal = rt.Ball(3), 20_000, 1.0, rt.Hinge()
+    for wanted in ({"max_switches": 500}, {"max_switches": 37}, PRIVATE):
+        for name in ("max_operations", "certificate_at_most"):
+            with pytest.raises(ValueError, match=f"{name} must be at least") as refused:
+                rt.best_plan(*goal, **wanted, **{name: 1e-3})
+            least = float(re.search(r"must be at least (\S+?),? ", str(refused.value)).group(1))
+            assert rt.best_plan(*goal, **wanted, **{name: least})
+
+
+@pytest.mark.parametrize(
+    ("claim", "says"),
+    [
+        ({"epsilon": 60.0, "delta": 1e-6}, "epsilon must be at most 50, got 60.0"),
+        ({"epsilon": 1e-7, "delta": 1e-6}, "epsilon must be at least 1e-06, got 1e-07"),
+        ({"epsilon": 1.0, "delta": 0.7}, "delta must be from 1e-30 to 0.5, got 0.7"),
+    ],
+)
+def test_a_claim_that_no_system_makes_is_refused_in_a_line(claim, says):
+    with pytest.raises(ValueError, match=re.escape(says)) as refused:
+        rt.best_plan(rt.Ball(2), 1000, 1.0, rt.Hinge(), **claim)
+    assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("domain", "horizon", "switches"),
+    [
+        (rt.Simplex(2), 117_255_489, 6),
+        (rt.Simplex(2), 2**53, 8),
+        (rt.Ball(3), 10**9, 8),
+        (rt.Experts(2), 10**7 + 19, 3),
+        (rt.Experts(3), 1_234_567, 3),
+        (rt.Experts(5), 999_983, 7),
+    ],
+    ids=str,
+)
+def test_rounding_never_shows_more_switches_than_were_allowed(domain, horizon, switches):
+    found = rt.compare_plans(domain, horizon, 1.0, rt.Linear(), max_switches=switches)
+    assert len(found.offers) > 4
+    for offer in found:
+        assert offer.plan.expected_switches <= switches, offer.system

@@ -11,6 +11,7 @@ import reticent as rt
 from reticent.privacy import best_guess, group, posterior
 from reticent.privacy._account import Certificate, SystemAccount, gaussian
 from reticent.privacy._losses import hockey_stick
+from reticent.privacy._meaning import beliefs_in_words, meaning
 from reticent.privacy._pure import PureAccount
 
 PRIORS = (0.001, 0.1, 0.5, 0.8, 0.99)
@@ -120,6 +121,16 @@ def test_more_is_never_less():
     chances = [posterior(plan, 0.1, chance) for chance in (1e-9, 1e-6, 1e-3, 0.1)]
     assert chances == sorted(chances, reverse=True)
     assert posterior(plan, 0.1) == 1.0, "nothing is certain where delta is not 0"
+
+
+@pytest.mark.parametrize("delta", [0.015, 0.04, 0.099, 0.1, 0.12, 0.5])
+def test_any_delta_that_is_planned_with_is_explained(delta):
+    plan = rt.planning.plan_noisy_descent(rt.Ball(1), 100, 1.0, 1.0, delta)
+    assert meaning(plan, delta).rare < 1
+    assert f"delta = {delta:g}" in plan.explain()
+    one_in = 1 / meaning(plan, delta).rare
+    assert f"one case in {int(one_in)}:" in beliefs_in_words(meaning(plan, delta)), "never said to be rarer"
+    assert 0.5 < posterior(plan, 0.5, meaning(plan, delta).rare) <= 1.0
 
 
 # Groups.

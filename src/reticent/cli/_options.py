@@ -57,7 +57,7 @@ StrongConvexity = Annotated[
 MaxOperations = Annotated[
     float | None,
     typer.Option(
-        help="Work: the most operations of a run that best may choose; --all marks more; 1e13 unless given.",
+        help="Work: the most operations of a run that best may choose; --all marks more; 1e13 unless given; inf: any.",
         parser=number,
         rich_help_panel=GOAL,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import fields
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -81,8 +82,9 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Turn a goal (privacy, few changes, or both) into parameters and a certificate."""
+    from reticent._core._names import PCOMW
     from reticent.cli._columns import Columns
-    from reticent.cli._goal import planned
+    from reticent.cli._goal import BEST, planned
     from reticent.cli._show import busy, print_json
 
     if everything and (hard or explain or system is not None):
@@ -109,7 +111,7 @@ def plan(
         "smoothness": smoothness,
         "strong_convexity": strong_convexity,
     }
-    wanted |= {} if max_operations is None else {"max_operations": max_operations}
+    wanted |= {} if max_operations is None else {"max_operations": None if max_operations == inf else max_operations}
     aim: dict[str, Any] = {}
     if like is not None:
         if system is not None or hard:
@@ -128,12 +130,34 @@ def plan(
             found = _compared(wanted, aim)
         print_json(_offers(found)) if json else _print_all(found, loss is None and like is None)
         return
+    name = system or (BEST if body.finite else PCOMW)
+    _refuse_unused(name, max_operations, strong_convexity)
     with busy("planning"):
-        chosen = planned(wanted, system or ("best" if body.finite else "P-COMW"), hard, units)
+        chosen = planned(wanted, name, hard, units)
     if json:
         print_json(_certificate(chosen))
     else:
         print(chosen.explain() if explain else chosen)
+
+
+def _refuse_unused(system: str, max_operations: float | None, strong_convexity: float | None) -> None:
+    """Refuse what one named system, or P-COMW, would pass over in silence."""
+    from reticent._core._names import PCOMW, PCOMW_LAZY
+    from reticent.cli._goal import BEST
+    from reticent.cli._specs import system_of
+
+    if system == BEST:
+        return
+    if max_operations is not None:
+        raise ValueError(
+            f"--max-operations {max_operations:g} says what --system best may choose, got {system}; give --system best "
+            "or --all, or leave it out"
+        )
+    if strong_convexity is not None and system_of(system) in (PCOMW, PCOMW_LAZY):
+        raise ValueError(
+            f"--strong-convexity {strong_convexity:g} is for systems that use it, and {system} does not; give --system "
+            "best, or --all to see which do"
+        )
 
 
 def _units(max_rows: str | None, window: str | None, several: bool) -> dict[str, int | None]:
@@ -172,7 +196,7 @@ def _print_all(found: Comparison, assumed: bool) -> None:
     rows: list[list[str]] = []
     for offer in found:
         assert offer.plan is not None
-        vacuous = " (vacuous)" if offer.plan.vacuous else " (none)" if offer.plan.regret_bound is None else ""
+        vacuous = " (vacuous)" if offer.plan.vacuous else " (not certified)" if offer.plan.regret_bound is None else ""
         dear = "" if found.affordable(offer) else " (too many)"
         certified = f"{offer.regret_bound / goal.horizon:.5g}{vacuous}"
         if found.resting is not None:
@@ -226,7 +250,8 @@ def _offers(found: Comparison) -> dict[str, Any]:
     offers = [
         {
             "system": offer.system,
-            "regret_bound": offer.regret_bound,
+            "certified": offer.plan.regret_bound is not None,
+            "regret_bound": offer.plan.certified_regret,
             "regret_bound_of_its_theorem": offer.plan.regret_bound,
             "expected_switches": offer.plan.expected_switches,
             "assumes": offer.assumes,

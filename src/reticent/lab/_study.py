@@ -91,7 +91,6 @@ class Promise(TypedDict):
     epsilon: float | None
     delta: float | None
     neighbors: str | None
-    adversary: str | None
     text: str
     explain: str
     vacuous: bool

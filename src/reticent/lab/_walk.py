@@ -216,12 +216,14 @@ def plan_facts(plan: BasePlan, *, spent: bool = False) -> dict[str, Any]:
     >>> found["system"], found["epsilon"], found["horizon"]
     ('online gradient descent', None, 100)
     """
-    names = ("horizon", "lipschitz", "expected_switches", "epsilon", "delta", "neighbors", "adversary")
+    names = ("horizon", "lipschitz", "expected_switches", "epsilon", "delta", "neighbors")
     found: dict[str, Any] = {name: getattr(plan, name) for name in names}
     # What is certified is never above what any decisions suffer; the system's own theorem may say more.
     found |= {"regret_bound": plan.certified_regret, "regret_bound_of_its_theorem": plan.regret_bound}
     found["max_switches"] = plan.max_switches
+    # For whom privacy and regret hold may differ: studies of earlier versions have one "adversary", of either.
     found["adaptive_privacy"] = bool(plan.private and plan.adaptive_privacy)
+    found["adaptive_regret"] = bool(plan.adaptive_regret)
     found |= {"system": plan.system, "domain": repr(plan.domain), "text": str(plan), "explain": plan.explain()}
     found |= {"vacuous": bool(plan.vacuous), "spent_at": None, "spent": None}
     if spent and plan.epsilon is not None and plan.delta is not None and plan.horizon is not None:

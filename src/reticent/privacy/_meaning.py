@@ -16,6 +16,8 @@ SIZES = (2, 5, 10)
 """Rows of one person, in tables."""
 RARE = 1e-3
 """The chance with which a belief may rise higher than tables say: one case in a thousand."""
+# Beyond that a case is no exception any more: for a delta so large that ten times as much is no chance.
+_OFTENEST = 0.5
 
 
 class Meaning(NamedTuple):
@@ -40,7 +42,7 @@ def meaning(what: Any, delta: float, priors: Sequence[float] = PRIORS, sizes: Se
     (0.731, 0.0, [0.027, 0.232, 0.731], (5, 5.0, 0.0))
     """
     curve = certificate_of(what)
-    rare = 0.0 if isinstance(curve, PureAccount) else max(RARE, 10 * delta)
+    rare = 0.0 if isinstance(curve, PureAccount) else min(max(RARE, 10 * delta), _OFTENEST)
     factor = odds_factor(curve, rare)
     beliefs = tuple((prior, _risen(prior, factor)) for prior in priors)
     return Meaning(best_guess(curve), rare, beliefs, tuple(_group(curve, k, delta) for k in sizes))
@@ -91,7 +93,7 @@ def beliefs_in_words(found: Meaning) -> str:
     >>> print(beliefs_in_words(meaning((1.0, 0.0), 0.0)))
     always: from 1 percent to 2.7 at most, from 10 to 23.2, from 50 to 73.2
     """
-    often = "always" if not found.rare else f"but for one case in {1 / found.rare:,.0f}"
+    often = "always" if not found.rare else f"but for one case in {math.floor(1 / found.rare + 1e-9):,}"
     (first, after), *rest = found.beliefs
     parts = [f"from {in_percent(first)} percent to {in_percent(after)} at most"]
     parts += [f"from {in_percent(before)} to {in_percent(later)}" for before, later in rest]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -30,7 +31,7 @@ from reticent.systems import (
     pcomw,
     perturbed,
 )
-from reticent.systems._checks import check_adversary, check_neighbors, check_rounds, check_scale
+from reticent.systems._checks import check_adversary, check_claim, check_neighbors, check_rounds, check_scale
 from reticent.systems._cost import MOST_OPERATIONS, Cost, in_short
 from reticent.systems._goal import Goal, NotApplicable, System
 from reticent.systems._likeness import Tried, resting, tried
@@ -122,8 +123,8 @@ class Comparison:
         if staying and not good:
             least = min(offer.regret_bound for offer in staying)
             raise ValueError(
-                f"certificate_at_most must be at least {least:.6g}, the lowest regret that a plan for this goal "
-                f"({_wanted(self.goal)}) promises, got {most!r}"
+                f"certificate_at_most must be at least {_no_less(least, 6)}, the lowest regret that a plan for this "
+                f"goal ({_wanted(self.goal)}) promises, got {most!r}"
             )
         for offer in good:
             if offer.plan is not None and self.affordable(offer) and (self.resting is None or offer.tried is not None):
@@ -131,9 +132,11 @@ class Comparison:
         if good:
             least = min((offer.cost(self.goal.loss) or _NOTHING).operations for offer in good)
             raise ValueError(
-                f"max_operations must be at least {least:.2g} for the cheapest plan that meets this goal "
-                f"({_wanted(self.goal)}), got {self.goal.max_operations:.2g}; None allows any"
+                f"max_operations must be at least {_no_less(least, 2)} for the cheapest plan that meets this "
+                f"goal ({_wanted(self.goal)}), got {self.goal.max_operations!r}; None allows any"
             )
+        if self.goal.epsilon is not None and self.goal.delta is not None:
+            check_claim(self.goal.epsilon, self.goal.delta)  # says in one line what every private system would
         reasons = "; ".join(f"{offer.system}: {offer.reason}" for offer in self.refusals)
         raise ValueError(f"no system meets this goal ({_wanted(self.goal)}): {reasons}")
 
@@ -363,7 +366,21 @@ def checked(goal: Goal) -> Goal:
     for name in ("smoothness", "exp_concavity", "strong_convexity", "max_operations"):
         if getattr(goal, name) is not None:
             positive(name, getattr(goal, name), zero=name in ("smoothness", "strong_convexity"))
+    if goal.smoothness is not None and (goal.strong_convexity or 0.0) > goal.smoothness:
+        raise ValueError(
+            f"strong_convexity must be at most the smoothness, the largest second derivative, got strong_convexity="
+            f"{goal.strong_convexity!r} and smoothness={goal.smoothness!r}; lower the one or raise the other"
+        )
     return goal
+
+
+def _no_less(value: float, digits: int) -> str:
+    """Return a number to so many digits, never less than it is: advice that must do when it is followed.
+
+    >>> _no_less(1.000001, 6), _no_less(1.41e13, 2), _no_less(2.5, 2)
+    ('1.00001', '1.5e+13', '2.5')
+    """
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(value)):.{digits}g}"
 
 
 def _wanted(goal: Goal) -> str:

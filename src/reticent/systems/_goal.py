@@ -19,9 +19,10 @@ class NotApplicable(ValueError):
 class Goal:
     """What is asked of a plan: rounds of one loss over a domain, and what may be revealed and changed.
 
-    `smoothness` bounds the second derivatives of every round's loss, and `exp_concavity` is the largest alpha for which
-    exp(-alpha loss) is concave, where the caller knows them; `strong_convexity` is what every round's loss has at
-    least. `max_operations` is what `best` may cost to run (None: anything).
+    `smoothness` bounds the second derivatives of every round's loss (where the kind of loss and `lipschitz` tell a
+    lower bound, systems take that, and their learners refuse rows that bend more), and `exp_concavity` is the largest
+    alpha for which exp(-alpha loss) is concave, where the caller knows them; `strong_convexity` is what every round's
+    loss has at least. `max_operations` is what `best` may cost to run (None: anything).
     """
 
     domain: Domain
@@ -77,9 +78,11 @@ class System:
         if reason:
             raise NotApplicable(reason)
         try:
-            return self.propose(goal)
+            plan = self.propose(goal)
+            plan.check_loss(goal.loss)
         except ValueError as why:  # a planner that refuses says why
             raise NotApplicable(str(why)) from None
+        return plan
 
     def _mismatch(self, goal: Goal) -> str:
         """Return why this kind of system cannot meet the goal; empty if it may."""

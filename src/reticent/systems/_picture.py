@@ -71,9 +71,10 @@ def _changes(plan: Any, style: Style) -> list[Bar]:
 def _costs(plan: Any, style: Style) -> list[Bar]:
     if plan.horizon is None or plan.regret_bound is None:
         return []
+    still = "any one expert, kept" if plan.domain.finite else "staying at the centre"
     bars = [
         ("certified", plan.regret_bound, style.colour),
-        ("staying at the centre", plan.idle_regret, MUTED),
+        (still, plan.idle_regret, MUTED),
         ("any decisions whatever", plan.trivial_regret, MUTED),
     ]
     return [(name, value / plan.horizon, colour) for name, value, colour in bars if value]

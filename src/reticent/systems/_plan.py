@@ -179,8 +179,14 @@ class BasePlan(ABC):
 
     @property
     def idle_regret(self) -> float | None:
-        """What the regret of staying at the centre is below: lipschitz * radius of the comparators * horizon."""
-        return None if self.horizon is None else self.lipschitz * self.comparators.radius * self.horizon
+        """What the regret of staying at the centre is below, or of n experts that of one drawn uniformly and kept.
+
+        That is lipschitz * horizon times the radius of the comparators, or times 1 - 1/n (docs/theory, R4a).
+        """
+        if self.horizon is None:
+            return None
+        far = 1 - 1 / self.domain.dim if self.domain.finite else self.comparators.radius
+        return self.lipschitz * far * self.horizon
 
     @property
     def certified_regret(self) -> float | None:
@@ -201,9 +207,14 @@ class BasePlan(ABC):
         if not self.vacuous or self.trivial_regret is None or self.idle_regret is None:
             return ""
         idle, trivial = number(self.idle_regret), number(self.trivial_regret)
+        still = (
+            "an expert drawn uniformly and kept satisfies lipschitz * (1 - 1/n) * horizon"
+            if self.domain.finite
+            else "staying at the centre satisfies lipschitz * radius * horizon"
+        )
         return (
-            f"The regret bound is vacuous: staying at the centre satisfies lipschitz * radius * horizon = {idle}, and "
-            f"any decisions whatever lipschitz * {self.farthest} * horizon = {trivial}."
+            f"The regret bound is vacuous: {still} = {idle}, and any decisions whatever lipschitz * {self.farthest} * "
+            f"horizon = {trivial}."
         )
 
     def cost(self, loss: Loss | None = None) -> Cost:

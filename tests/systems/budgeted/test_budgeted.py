@@ -117,3 +117,8 @@ def test_an_open_run_is_saved_and_goes_on_bit_for_bit(tmp_path):
     assert np.array_equal(whole.decisions()[1234:], tail.decisions())
     assert "any number of rounds" in str(first.plan)
     assert "Never more than 40" in first.plan.explain()
+
+
+def test_no_more_changes_are_expected_than_there_are_rounds():
+    assert rt.planning.plan_budgeted(rt.Ball(2), 10, 1.0, 50).expected_switches == 10
+    assert rt.planning.plan_budgeted(rt.Ball(2), None, 1.0, 50).expected_switches == 50

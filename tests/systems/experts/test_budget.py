@@ -155,6 +155,28 @@ def test_planned_budgets_fit(switches):
     assert float(trace.regret()) <= plan.high_probability_bound
 
 
+@pytest.mark.parametrize(("epoch", "changes"), [(10_000, 1), (5000, 1), (3333, 2)])
+def test_a_change_after_the_last_round_counts(epoch, changes):
+    """Zeros, 400 runs with fixed seeds: leaders change where epochs end, and the last epoch may end with the run."""
+    n, runs, zeros = 100, 400, np.zeros((10_000, 100))
+    plan = RestartingLeaderPlan(
+        rt.Experts(n), 10_000, 1.0, rate=1e-9, epoch=epoch, changes=changes, restarts=1, failure=0.5
+    )
+    found = [RestartingLeader(plan, rt.Linear(), seed).observe_many(zeros).switches for seed in range(runs)]
+    assert max(found) <= plan.max_switches
+    assert np.mean(found) <= plan.expected_switches
+    assert np.mean(found) > 10_000 // epoch * (1 - 1 / n) - 5 * math.sqrt(1 / n / runs)
+
+
+@pytest.mark.parametrize("switches", [1, 2, 5, 40])
+def test_planned_runs_of_zeros_keep_what_is_expected(switches):
+    zeros = np.zeros((1000, 100))
+    plan = plan_restarting_leader(rt.Experts(100), 1000, 1.0, switches)
+    found = [RestartingLeader(plan, rt.Linear(), seed).observe_many(zeros).switches for seed in range(100)]
+    assert max(found) <= plan.max_switches <= switches
+    assert np.mean(found) <= plan.expected_switches
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="take a lower rate, more restarts"):
         RestartingLeaderPlan(TWO, 1000, 1.0, rate=1.0, epoch=100, changes=5, restarts=3)

@@ -165,6 +165,25 @@ def test_a_hard_cap_costs_a_little_more_than_one_in_expectation():
         plan_dartboard(TEN, 10_000, 1.0, hard=True)
 
 
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_one_expert_that_is_kept_costs_no_more_than_all_of_them_in_the_mean(n):
+    for T in (1, 100):
+        plan = plan_limited_switching(Experts(n), T, 1.0, 0)
+        assert plan.regret_bound == pytest.approx((1 - 1 / n) * T)
+        worst = np.ones((T, n)) - np.eye(n)[0]  # reaches the bound
+        assert (laws(worst, plan.beta, plan.batch) * worst).sum() == pytest.approx(plan.regret_bound)
+        assert plan.vacuous
+        assert "an expert drawn uniformly and kept" in plan.vacuous_in_words()
+        assert plan_limited_switching(Experts(n), T, 1.0, 0).high_probability_bound > plan.regret_bound
+
+
+def test_without_privacy_an_expert_that_is_kept_promises_no_less():
+    size = Experts(2), 100, 1.0, rt.Linear()
+    free = rt.best_plan(*size, max_switches=0)
+    private = rt.best_plan(*size, max_switches=0, epsilon=1.0, delta=1e-6)
+    assert free.certified_regret <= private.certified_regret
+
+
 def test_limited_switching_never_passes_its_cap():
     for T in (1, 2, 7, 100, 1000):
         for S in (0, 1, 3, 99, 2000):

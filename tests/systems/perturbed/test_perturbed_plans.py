@@ -203,3 +203,13 @@ def test_systems_propose_or_say_why_not():
     ):
         with pytest.raises(NotApplicable):
             system.answer(wanted)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 50])
+def test_a_lazy_leader_of_smooth_losses_may_be_allowed_every_switch(horizon):
+    found = [plan_sherman_koren(rt.Ball(2), horizon, 1.0, S, smoothness=1.0) for S in (horizon, horizon + 7)]
+    assert found[0] == found[1]
+    assert found[0].expected_switches <= horizon
+    if horizon > 2:
+        fewer = plan_sherman_koren(rt.Ball(2), horizon, 1.0, horizon - 1, smoothness=1.0)
+        assert found[0].regret_bound <= fewer.regret_bound * (1 + 1e-9)

@@ -413,7 +413,7 @@ def _private(found: Sequence[Group]) -> Html:
     for group in private:
         assert group.epsilon is not None
         # Studies of earlier versions say only for whom regret is bounded.
-        adaptive = group.plan.get("adaptive_privacy", group.plan["adversary"] == "adaptive")
+        adaptive = group.plan.get("adaptive_privacy", group.plan.get("adversary") == "adaptive")
         watching = "adaptive" if adaptive else "oblivious"
         key = (group.epsilon, group.plan["delta"] or 0.0, str(group.plan["neighbors"]), watching)
         terms.setdefault(key, []).append(group.system)

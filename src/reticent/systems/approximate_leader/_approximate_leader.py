@@ -75,6 +75,11 @@ class ApproximateLeaderPlan(SystemPlan):
         return math.inf if self.noise == 0 else self.change * math.sqrt(rounds.bit_length()) / self.noise
 
     @property
+    def assumes(self) -> str:  # type: ignore[override]
+        """What the certificates rest on, in words."""
+        return f"losses of strong convexity {self.strong_convexity:g}" if self.strong_convexity else "convex losses"
+
+    @property
     def regret_bound(self) -> float:
         """The bound of docs/theory, R3."""
         T, G, D, h = self.horizon, self.lipschitz, self.domain.diameter, self.strong_convexity
@@ -88,9 +93,7 @@ class ApproximateLeaderPlan(SystemPlan):
 
     def check_loss(self, loss: Loss) -> None:
         """Refuse losses that cannot be as strongly convex as the plan says."""
-        if not self.strong_convexity or isinstance(loss, Custom):
-            return
-        if self.domain.chart_dim > 1 or not (isinstance(loss, GeneralisedLinear) and loss.curved):
+        if self.strong_convexity and _flat(self.domain, loss):
             raise ValueError(
                 f"loss must be strongly convex for a plan with strong_convexity={self.strong_convexity:g}, got "
                 f"{loss!r}, which is flat along some direction; plan without strong_convexity, or wrap a loss that has "
@@ -125,6 +128,13 @@ class ApproximateLeaderPlan(SystemPlan):
         """Return the Gaussian event of the whole run."""
         mu = finite(self.system, self.mu(self.horizon))
         return gaussian_events([(self.rounding(self.horizon).widened(mu), 1)])
+
+
+def _flat(domain: Domain, loss: Loss) -> bool:
+    """Say whether losses of this kind are flat along some direction; custom ones are taken on trust."""
+    if isinstance(loss, Custom):
+        return False
+    return domain.chart_dim > 1 or not (isinstance(loss, GeneralisedLinear) and loss.curved)
 
 
 def plan_approximate_leader(
@@ -205,7 +215,8 @@ def past_rounds(n: int) -> tuple[Array, Array, Array]:
 
 
 def _leader(goal: Goal) -> ApproximateLeaderPlan:
-    return plan_approximate_leader(*goal.target, strong_convexity=goal.strong_convexity, neighbors=goal.neighbors)
+    strong = None if _flat(goal.domain, goal.loss) else goal.strong_convexity
+    return plan_approximate_leader(*goal.target, strong_convexity=strong, neighbors=goal.neighbors)
 
 
 SYSTEMS = (System(ApproximateLeaderPlan.system, _leader, private=True),)

@@ -111,8 +111,8 @@ class BudgetedPlan(SystemPlan):
 
     @property
     def expected_switches(self) -> float:
-        """The budget."""
-        return float(self.budget)
+        """The budget, or the rounds where they are fewer."""
+        return float(self.budget if self.horizon is None else min(self.budget, self.horizon))
 
     def horizon_in_words(self) -> str:
         """Say how many rounds the plan is for."""

@@ -84,8 +84,11 @@ class RestartingLeaderPlan(ExpertsPlan):
 
     @property
     def max_switches(self) -> int:
-        """The budget: all changes of epochs that end early, and one at the end of each that does not."""
-        return self.restarts * self.changes + (self.horizon - 1) // self.epoch
+        """The budget: all changes of epochs that end early, and one at the end of each that does not.
+
+        An epoch that ends with the last round counts too: the decision that stands after it may be another.
+        """
+        return self.restarts * self.changes + self.horizon // self.epoch
 
     @property
     def high_probability_bound(self) -> float:
@@ -110,7 +113,7 @@ class RestartingLeaderPlan(ExpertsPlan):
         if self.share == 1:
             return float(self.max_switches)
         asked = self.full_epochs * self.share * self.changes / (1 - self.share)
-        return min(asked + (self.horizon - 1) // self.epoch, self.max_switches)
+        return min(asked + self.horizon // self.epoch, self.max_switches)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -162,8 +165,8 @@ def plan_restarting_leader(
     T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
     S, fail = integer("max_switches", max_switches, least=1), _check_failure(failure)
     full, restarts = (grid.ravel() for grid in np.meshgrid(np.arange(1, _LENGTHS + 1), np.arange(1, _RESTARTS + 1)))
-    epoch = -(-T // full)
-    most = (S - (T - 1) // epoch) // restarts
+    epoch = T // full + 1  # so many epochs, or fewer, of which the last does not end with the run where that can be
+    most = (S - T // epoch) // restarts
     fits = most >= 1
     full, restarts, epoch, most = -(-T // epoch[fits]), restarts[fits], epoch[fits], most[fits]
     share = _largest_share(full, restarts, fail / 2) / epoch

@@ -93,8 +93,9 @@ class DoublingPlan(ExpertsPlan):
     def regret_at(self, rounds: int, gap: float = 0.0) -> float:
         """Return a bound on the expected regret after `rounds` rounds that are independent draws of one law.
 
-        `gap` is by how much, a round, every expert but the best loses more in the mean, where that is known; then the
-        bound stays as rounds come, about G (log n)(8 G/gap + 4/rate) and the grid's part (docs/theory, R12).
+        `gap` is by how much, a round, every expert but one loses more in the mean, where that is known and there are no
+        ties (two experts that are equally good are a gap of 0); then the bound stays as rounds come, about
+        G (log n)(8 G/gap + 4/rate) and the grid's part (docs/theory, R12).
         """
         T, G, n = integer("rounds", rounds, least=1), self.lipschitz, self.n
         least = max(0.0, positive("gap", gap, zero=True) / G - math.ldexp(1.0, -_GRID))

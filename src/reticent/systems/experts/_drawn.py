@@ -74,7 +74,8 @@ def plan_simplex_leader(
     n, T, G = domain.dim, integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
     lam = steepness(n) * G * math.sqrt(T / (1 - 1 / n))
     if max_switches is not None:
-        lam = max(lam, steepness(n) ** 2 * G * T / integer("max_switches", max_switches, least=1))
+        # A little more, so that rounding never shows more switches than that.
+        lam = max(lam, (1 + 1e-12) * steepness(n) ** 2 * G * T / integer("max_switches", max_switches, least=1))
     return SimplexLeaderPlan(domain, T, G, lam=lam)
 
 

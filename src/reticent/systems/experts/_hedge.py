@@ -79,8 +79,9 @@ class LimitedSwitchingPlan(ExpertsPlan):
     """Hedge in blocks of `batch` rounds: never more than T // batch switches, and low regret with high probability.
 
     With probability 1 - `failure` at least, regret is at most `high_probability_bound` = log(n)/beta + beta G^2 B/8 + G
-    sqrt(B log(1/failure)/2), B the sum of the squared block lengths; in expectation the last term is missing
-    (docs/theory, R4). `DartboardPlan` with a budget has a lower expectation, but no such tail.
+    sqrt(B log(1/failure)/2), B the sum of the squared block lengths; in expectation the last term is missing, and one
+    block alone costs (1 - 1/n) G T at most (docs/theory, R4). `DartboardPlan` with a budget has a lower expectation,
+    but no such tail.
 
     >>> from reticent.domains import Experts
     >>> plan = plan_limited_switching(Experts(10), 10_000, 1.0, max_switches=100)
@@ -108,8 +109,9 @@ class LimitedSwitchingPlan(ExpertsPlan):
 
     @property
     def regret_bound(self) -> float:
-        """The bound of docs/theory, R4."""
-        return weights_regret(self.n, self.beta, self.lipschitz, self._squares)
+        """The bound of docs/theory, R4a; of one block, an expert drawn uniformly, no more than what that costs."""
+        found = weights_regret(self.n, self.beta, self.lipschitz, self._squares)
+        return min(found, (1 - 1 / self.n) * self.lipschitz * self.horizon) if self.batch >= self.horizon else found
 
     @property
     def high_probability_bound(self) -> float:
@@ -176,12 +178,14 @@ def _hedge(goal: Goal) -> HedgePlan:
 def largest(chance: Callable[[float], float], share: float) -> float:
     """Return the largest size, up to 700, at which a rising chance of a switch per round is at most `share`.
 
+    A part in 1e12 is left, so that a horizon times that chance never shows more switches than were allowed.
+
     >>> round(largest(lambda size: size / 2, 0.25), 9)
     0.5
     """
     if chance(700.0) <= share:
         return 700.0
-    low, high = math.log(1e-18), math.log(700.0)
+    low, high, share = math.log(1e-18), math.log(700.0), share * (1 - 1e-12)
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if chance(math.exp(middle)) <= share else (low, middle)

@@ -791,19 +791,25 @@ def _smooth(goal: Goal) -> FTRLPlan:
 
 
 def _bend(goal: Goal) -> float:
-    """Return a smoothness of every loss that is no steeper than the goal's Lipschitz constant everywhere."""
+    """Return a smoothness of every loss that is no steeper than the goal's Lipschitz constant everywhere.
+
+    The learner's gate refuses rows that bend more, also those that are steeper beyond the domain only; a planner that
+    is called by itself (`plan_ftrl`) takes any smoothness.
+    """
     loss, G = goal.loss, goal.lipschitz
     if isinstance(loss, Linear):
         raise NotApplicable("linear losses have a plan of their own")
     if not isinstance(loss, _SMOOTH):
         raise NotApplicable("needs smooth losses with slopes that are bounded everywhere")
-    if goal.smoothness:
-        return goal.smoothness
+    known = math.inf
     if isinstance(loss, Logistic):
-        return G**2 / 4  # rows no longer than G, and a profile of second derivative 1/4
-    if isinstance(loss, Huber):
-        return (G / loss.width) ** 2  # rows no longer than G/width, and a profile of second derivative 1
-    raise NotApplicable("needs a smoothness bound")
+        known = G**2 / 4  # rows no longer than G, and a profile of second derivative 1/4
+    elif isinstance(loss, Huber):
+        known = (G / loss.width) ** 2  # rows no longer than G/width, and a profile of second derivative 1
+    found = min(goal.smoothness or math.inf, known)
+    if math.isinf(found):
+        raise NotApplicable("needs a smoothness bound")
+    return found
 
 
 def _agarwal_singh(goal: Goal) -> TreeLeaderPlan:

@@ -98,7 +98,8 @@ def plan_lazy_leader(
     root = math.sqrt(domain.chart_dim)
     scale = math.sqrt(noise_width(domain) / (T * G**2 * root * domain.diameter))
     if max_switches is not None:
-        scale = min(scale, integer("max_switches", max_switches, least=1) / (T * root * G))
+        # A little less, so that rounding never shows more switches than that.
+        scale = min(scale, (1 - 1e-12) * integer("max_switches", max_switches, least=1) / (T * root * G))
     return LazyLeaderPlan(domain, T, G, scale=scale)
 
 

@@ -259,9 +259,7 @@ def _planned(domain: Domain, T: int, G: float, S: int, hard: bool, M: int) -> Pl
     if S >= T:
         candidates.append(_always(shell, costs))
     if min(S, T - 1) > 0:
-        candidates.append(_tuned(shell, costs, min(S, T - 1)))
-    if 0 < S < T - 1:
-        candidates.append(_blocks(shell, S))
+        candidates += [_tuned(shell, costs, min(S, T - 1)), _blocks(shell, min(S, T - 1))]
     plan = min((_certified(plan) for plan in candidates), key=lambda plan: plan.regret_bound or 0.0)
     if plan.expected_switches is None or plan.expected_switches > S:
         raise AssertionError(f"a plan for {S} switches came out with {plan.expected_switches}; please report this")

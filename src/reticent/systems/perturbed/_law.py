@@ -212,10 +212,10 @@ def round_or_box(domain: Domain) -> bool:
 
 
 def goal_smoothness(goal: Goal) -> float:
-    """Return the smoothness that a goal has; 0 for linear losses, G^2 for the logistic loss around the origin.
+    """Return the smoothness that a goal has; 0 for linear losses, G^2 at most for the logistic loss around the origin.
 
     The slope of log(1 + exp(-m)) at a margin of 0 is 1/2, and a margin of 0 or less is reached over a body around the
-    origin: |a|/2 <= G, so second derivatives are at most |a|^2/4 <= G^2.
+    origin: |a|/2 <= G, so second derivatives are at most |a|^2/4 <= G^2. Rows with more are too steep in any case.
     """
     if isinstance(goal.loss, Linear):
         return 0.0
@@ -223,10 +223,10 @@ def goal_smoothness(goal: Goal) -> float:
         raise NotApplicable("needs smooth losses, custom ones with a hessian")
     if not round_or_box(goal.domain):
         raise NotApplicable("needs a ball or a box, or linear losses")
-    if goal.smoothness is not None:
-        if goal.smoothness <= 0:
-            raise NotApplicable("needs a positive smoothness bound")
-        return goal.smoothness
-    if isinstance(goal.loss, Logistic) and not goal.domain.center.any():
-        return goal.lipschitz**2
-    raise NotApplicable("needs a smoothness bound")
+    if goal.smoothness == 0:
+        raise NotApplicable("needs a positive smoothness bound")
+    known = isinstance(goal.loss, Logistic) and not goal.domain.center.any()
+    found = min(goal.smoothness or math.inf, goal.lipschitz**2 if known else math.inf)
+    if math.isinf(found):
+        raise NotApplicable("needs a smoothness bound")
+    return found

@@ -121,11 +121,9 @@ def plan_sherman_koren(
     T, G = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz)
     S, beta = integer("max_switches", max_switches, least=1), positive("smoothness", smoothness, zero=True)
     if not beta:
-        share = min(S / T, 1.0)
-        sigma = 0.0 if share == 1.0 else G / (2 * float(scipy.special.ndtri(0.5 + share / 2)))
+        sigma = 0.0 if S >= T else G / (math.sqrt(8) * float(scipy.special.erfinv(_SPARE * S / T)))
         return ShermanKorenPlan(domain, T, G, sigma=sigma, lam=best_lam(domain, T, G, sigma))
-    if S >= T:
-        raise ValueError(f"max_switches must be less than the horizon of {T}, got {S}; use plan_leader instead")
+    S = min(S, T)
     rank = domain.chart_dim if general else 1
     plans = [_smooth(domain, T, G, S, beta, rank, width, more) for width in _WIDTHS for more in _MORE]
     found = [plan for plan in plans if plan is not None]
@@ -134,6 +132,7 @@ def plan_sherman_koren(
     return min(found, key=lambda plan: plan.regret_bound)
 
 
+_SPARE = 1 - 1e-12  # what is aimed at of the switches allowed, so that rounding never shows more
 # Candidates of log phi, in deviations of the coin's ratio (what is clipped adds up over T^2 pairs of rounds: the widest
 # serve horizons up to 2^53), and of lam, relative to the best for flat losses.
 _WIDTHS = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0)
