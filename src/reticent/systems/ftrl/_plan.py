@@ -318,8 +318,13 @@ class FTRLPlan(NoisyLeaderPlan):
 
     @property
     def regret_bound(self) -> float:
-        """The bound of docs/theory, R2."""
-        return self.regret.bound(self.lam, self.linear) + self.grid_regret
+        """The bound of docs/theory: R2, or R9 for smooth losses."""
+        return self._bound + self.grid_regret
+
+    @property
+    def _bound(self) -> float:
+        """The bound but for what the grid may cost."""
+        return self.regret.bound(self.lam, self.linear)
 
     def check_loss(self, loss: Loss) -> None:
         """Refuse all but linear losses if the plan is for those."""
@@ -329,7 +334,7 @@ class FTRLPlan(NoisyLeaderPlan):
     @property
     def excess(self) -> float:
         """The certificate as a multiple of what exact Toeplitz noise of the same privacy and batches could have."""
-        return (self.regret_bound - self.grid_regret) / self._exact.best(self.linear)[1]
+        return self._bound / self._exact.best(self.linear)[1]
 
     @property
     def _exact(self) -> LeaderRegret:
@@ -343,6 +348,8 @@ class FTRLPlan(NoisyLeaderPlan):
     def remarks(self) -> tuple[str, ...]:
         """What noise costs: in regret for the approximation, in memory for exact noise."""
         if self.noise == "toeplitz":
+            if not self.certifies:
+                return (f"Noise by {len(self.weights)} buffers: privacy is that of its own coefficients.",)
             return (
                 f"Noise by {len(self.weights)} buffers: privacy and regret are those of its own coefficients, and the "
                 f"regret bound is {self.excess:.5f} times what exact square-root Toeplitz noise could have.",
@@ -444,21 +451,19 @@ class SmoothFTRLPlan(FTRLPlan):
         return (super().grid_regret + second) / kept
 
     @property
-    def regret_bound(self) -> float:
+    def _bound(self) -> float:
         """The bound of docs/theory, R9, or of R2 where that is lower."""
         found = self.regret
         best = found.smooth(self.lam, self.smoothness + self.pull, self.batch * self.pull)
         best += self.astray * self.trivial_regret
-        return (best if self.pull else min(found.convex(self.lam), best)) + self.grid_regret
+        return best if self.pull else min(found.convex(self.lam), best)
 
     @property
     def excess(self) -> float:
         """The certificate as a multiple of what exact Toeplitz noise of the same privacy and batches could have."""
         exact = self._exact
         lam = self.lam if self.pull else exact.best_smooth(self.smoothness)
-        return (self.regret_bound - self.grid_regret) / exact.smooth(
-            lam, self.smoothness + self.pull, self.batch * self.pull
-        )
+        return self._bound / exact.smooth(lam, self.smoothness + self.pull, self.batch * self.pull)
 
     def losses_in_words(self) -> str:
         """Say for which losses the regret bound holds, and against whom."""
