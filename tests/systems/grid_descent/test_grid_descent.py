@@ -357,6 +357,9 @@ def test_refusals():
         learner.observe([0.5], 0.1)
     with pytest.raises(ValueError, match="above the plan's smoothness"):
         learner.observe([1.2], 0.1)
+    # Scaled down it would lack curvature: advice that was given, and refused when it was followed.
+    with pytest.raises(ValueError, match=r"row 0 has Lipschitz constant 2\.5, .*; plan with a larger lipschitz$"):
+        learner.observe([1.0], 1.5)
     assert learner.rounds == 0
 
 
