@@ -1,5 +1,7 @@
 """Persons with several rows in systems without an account of their own: by the bound for groups (docs/theory, R14e)."""
 
+import copy
+import dataclasses
 import itertools
 import math
 
@@ -83,6 +85,65 @@ def test_pcomw_meets_a_goal_for_persons_with_and_without_a_horizon():
     assert first.window == 1000
     assert first.account().epsilon(1e-6) <= 1.0
     assert "in any 1,000 rounds in a row" in " ".join(endless.explain().split())
+
+
+ONE_PERSON = {
+    "DP-FTRL": (rt.planning.plan_ftrl, rt.Interval(-1.0, 1.0), -np.ones((20_000, 1))),
+    "P-COMW": (rt.plan_private, rt.Interval(-1.0, 1.0), -np.ones((20_000, 1))),
+    "private dartboard": (rt.planning.plan_private_dartboard, rt.Experts(2), np.tile([1.0, 0.0], (20_000, 1))),
+}
+
+
+@pytest.mark.parametrize("system", ONE_PERSON)
+def test_no_bound_on_regret_is_stated_where_rows_are_left_out(system):
+    """All rows are one person's: two are learned from, and the regret of the run is nearly all there can be."""
+    planner, domain, rows = ONE_PERSON[system]
+    row = planner(domain, 20_000, 1.0, epsilon=4.0, delta=5e-7)
+    assert row.regret_bound is not None
+    plan = for_persons(planner, max_rows=2)(domain, 20_000, 1.0, epsilon=8.0, delta=1e-6)
+    learner = plan.learner(plan, rt.Linear(), seed=1)
+    trace = learner.observe_many(rows, persons=["anna"] * 20_000)
+    paid = float((rows * trace.decisions()[:20_000]).sum())
+    least = rows.sum() if domain.dim == 1 else rows.sum(axis=0).min()
+    assert paid - least > 5 * row.regret_bound
+    assert plan.regret_bound is plan.certified_regret is None
+    assert not plan.vacuous
+    told = "rows of a person beyond the cap are not learned from, and regret counts them"
+    assert told in " ".join(plan.explain().split())
+    assert "not stated: rows beyond the cap are not learned from" in str(plan)
+    assert "regret bound is" not in str(plan)
+    again = copy.deepcopy(plan)
+    assert again == plan
+    again.check_as_written()
+
+
+def test_epochs_and_experts_for_persons_state_no_bound_either():
+    endless = for_persons(rt.plan_private, max_rows=2)(rt.Interval(0.0, 1.0), None, 1.0, **GOAL)
+    assert endless.epoch(3).regret_bound is None
+    assert "not learned from" in str(endless)
+    experts = for_persons(plan_doubling, max_rows=2)(rt.Experts(3), None, 1.0, epsilon=1.0, delta=0.0)
+    assert "not learned from" in str(experts)
+    assert "not learned from" in " ".join(experts.explain().split())
+    with pytest.raises(ValueError, match="max_rows=2"):
+        experts.regret_at(1000)
+    assert for_persons(plan_doubling, max_rows=2)(rt.Experts(3), 1000, 1.0, 1.0, 0.0).regret_bound is None
+
+
+def test_plans_for_persons_of_older_versions_load_without_their_bound():
+    """They stated the bound of the plan of one row, under a seal; one that was edited by hand stays so."""
+    plan = for_persons(rt.plan_private, max_rows=2)(rt.Interval(0.0, 1.0), 1000, 1.0, **GOAL)
+    for seal, whole in ((True, True), (False, False)):
+        old = copy.copy(plan)
+        old._set(regret_bound=123.0)
+        old._set(seal=old._fingerprint() if seal else "of another plan")
+        again = copy.deepcopy(old)
+        assert again.regret_bound is None
+        assert (again.seal == again._fingerprint()) is whole
+        if whole:
+            again.check_as_written()
+            assert again == plan
+    with pytest.raises(ValueError, match="regret_bound must be None in a plan for persons, got 5"):
+        dataclasses.replace(plan, regret_bound=5.0)
 
 
 def test_experts_count_persons_and_leave_the_rest_out():

@@ -65,6 +65,13 @@ def steepness(domain: Charted, rows: Rows, slope: Slope) -> Array:
         return np.where((size == 0) | (steepest == 0), 0.0, size * steepest)
 
 
+SCALE_DOWN = (
+    'pass on_steep="clip" to scale such rows down, or divide the data by a bound on its size that is public (not '
+    "computed from the data)"
+)
+"""What to do with rows that are too steep, where their curvature does not matter."""
+
+
 def refuse_steep(constants: Array, limit: float) -> None:
     """Refuse the first row whose Lipschitz constant is above the limit."""
     steep = constants > limit * (1 + SLACK)
@@ -72,8 +79,7 @@ def refuse_steep(constants: Array, limit: float) -> None:
         row = int(np.argmax(steep))
         raise ValueError(
             f"row {row} has Lipschitz constant {constants[row]:.6g}, above the limit lipschitz={limit:.6g}; "
-            'pass on_steep="clip" to scale such rows down, or divide the data by a bound on its size that is '
-            "public (not computed from the data)"
+            f"{SCALE_DOWN}"
         )
 
 

@@ -35,7 +35,7 @@ def picture(plan: Any, system: str) -> Figure:
     if costs:
         title = "What do decisions cost at most?"
         panels.append(lambda axis: _bars(axis, costs, title, "regret per round, in expectation"))
-    elif hasattr(plan, "regret_at") and plan.horizon is None:
+    elif hasattr(plan, "regret_at") and plan.horizon is None and plan.certifies:
         panels.append(lambda axis: _over_time(axis, plan, style))
     if not panels:
         raise ValueError(f"this plan of {system} promises nothing that could be drawn; print(plan) says what it is")

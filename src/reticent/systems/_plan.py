@@ -20,7 +20,7 @@ from reticent.systems._cost import Cost, cost_of
 from reticent.systems._decider import NEVER
 from reticent.systems._grid import NOISE, Rounding, largest_step, on_grid
 from reticent.systems._persons import Cap, check_cap, unit_of
-from reticent.systems._units import changed, ordinary, sentences
+from reticent.systems._units import LEFT_OUT, UNBOUND, changed, ordinary, sentences
 from reticent.systems._words import (
     ACCOUNTANT,
     claim_rows,
@@ -148,6 +148,11 @@ class BasePlan(ABC):
         return self.lipschitz * self.horizon * largest_step(self.comparators, self.cut)
 
     @property
+    def certifies(self) -> bool:
+        """Whether what is proved of decisions holds: blocks of known lengths, and every round is learned from."""
+        return ordinary(self)
+
+    @property
     def max_switches(self) -> int | None:
         """A number of changes that is never exceeded; None without one."""
         return None
@@ -155,7 +160,10 @@ class BasePlan(ABC):
     @property
     @abstractmethod
     def regret_bound(self) -> float | None:
-        """The certified bound on the expected regret over the horizon; None where none is stated."""
+        """The certified bound on the expected regret over the horizon; None where none is stated.
+
+        None is stated for persons, whose rows beyond the cap are not learned from.
+        """
 
     @property
     @abstractmethod
@@ -277,11 +285,19 @@ class BasePlan(ABC):
 
     def without_end(self) -> WithoutEnd:
         """Say what holds without a horizon; asked only of plans that have none. Unless overridden, they have epochs."""
-        return WithoutEnd()
+        return WithoutEnd() if self.certifies else WithoutEnd(regret=UNBOUND, quality=self.without_bound())
 
     def without_bound(self) -> str:
         """Say what is known of decisions where no bound on regret is stated."""
-        return "This plan states no bound on regret."
+        return f"No bound on regret is stated{'' if self.max_rows is None else f': {LEFT_OUT}'}."
+
+    def check_certifies(self) -> None:
+        """Refuse to say what is certified of decisions where nothing is."""
+        if not self.certifies:
+            raise ValueError(
+                "nothing is certified of decisions where blocks end by a clock, or rows of persons are left out or "
+                f"clipped together, got clock={self.clock!r} and max_rows={self.max_rows!r}; plan without these"
+            )
 
     @abstractmethod
     def changes_in_words(self) -> str:
@@ -349,8 +365,10 @@ class SystemPlan(BasePlan):
     """Whether coins are tossed, one a batch at most."""
 
     def __init_subclass__(cls) -> None:
-        """See to it that no event of one round stands for a person with several."""
+        """See to it that no event or bound of plans for single rounds stands for persons with several."""
         super().__init_subclass__()
+        if "regret_bound" in vars(cls):
+            cls.regret_bound = _of_every_round(vars(cls)["regret_bound"])  # type: ignore[method-assign,assignment]
         if "dp_event" in vars(cls):
             cls.dp_event = _of_one_round(vars(cls)["dp_event"])  # type: ignore[method-assign,assignment]
 
@@ -419,11 +437,6 @@ class SystemPlan(BasePlan):
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
-
-    @property
-    @abstractmethod
-    def regret_bound(self) -> float:
-        """The certified bound on the expected regret over the horizon."""
 
     @property
     def expected_switches(self) -> float:
@@ -523,6 +536,22 @@ def _of_one_round(event: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return event(plan)
 
     return found
+
+
+def _of_every_round(bound: property | cached_property[Any]) -> property | cached_property[Any]:
+    """Return the bound of a plan, which is None where what is proved of decisions does not hold."""
+    computed = bound.func if isinstance(bound, cached_property) else bound.fget
+    assert computed is not None
+
+    @wraps(computed)
+    def found(plan: Any) -> Any:
+        return computed(plan) if plan.certifies else None
+
+    if not isinstance(bound, cached_property):
+        return property(found)
+    kept = cached_property(found)
+    kept.__set_name__(SystemPlan, bound.func.__name__)
+    return kept
 
 
 _COMMON = {f.name for f in fields(SystemPlan)}

@@ -8,6 +8,12 @@ if TYPE_CHECKING:
     from reticent.systems._plan import BasePlan
 
 
+LEFT_OUT = "rows of a person beyond the cap are not learned from, and regret counts them"
+"""Why no bound on regret is stated for persons."""
+UNBOUND = "not stated: rows beyond the cap are not learned from"
+"""The same in a table."""
+
+
 def ordinary(plan: BasePlan) -> bool:
     """Say whether the unit of a plan is one round among others that are counted."""
     return plan.max_rows is None and not plan.clock

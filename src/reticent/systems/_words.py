@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reticent.privacy._meaning import Meaning, beliefs_in_words, groups_in_words, guessed, meaning
 from reticent.privacy._posterior import ACCOUNTANT as ACCOUNTANT
 from reticent.privacy._posterior import best_guess
-from reticent.systems._units import changed, ordinary, sentences, span
+from reticent.systems._units import UNBOUND, changed, ordinary, sentences, span
 
 if TYPE_CHECKING:
     from reticent.systems._plan import BasePlan
@@ -41,7 +41,7 @@ def switch_and_regret(plan: BasePlan) -> list[tuple[str, str]]:
     if plan.horizon is None:
         told = plan.without_end()
         return [("expected switches", told.switches), ("regret bound", told.regret)]
-    switches = regret = "not stated"
+    switches, regret = "not stated", "not stated" if plan.max_rows is None else UNBOUND
     if plan.expected_switches is not None:
         share = plan.expected_switches / plan.horizon
         switches = f"at most {number(plan.expected_switches)} ({100 * share:.3g}% of the rounds)"

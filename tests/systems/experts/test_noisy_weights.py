@@ -327,3 +327,20 @@ def test_a_saved_state_has_the_chances_of_its_leader(planner, rounds, tmp_path):
     learner.save(tmp_path / "wrong")
     with pytest.raises(ValueError, match="chances"):
         rt.load(tmp_path / "wrong")
+
+
+@pytest.mark.parametrize("noise", ["toeplitz", "tree"])
+@pytest.mark.parametrize("epsilon", [1e-4, 2e-6])
+def test_noise_that_no_played_expert_sees_costs_nothing(noise, epsilon):
+    """Three rounds that nothing can be learned from: exponential weights that stay uniform lose half at most."""
+    goal = (rt.Experts(2), 3, 1.0, epsilon, 1e-6)
+    for batch in (None, 4):
+        plan = plan_agarwal_singh_experts(*goal, noise=noise, batch=batch)
+        assert plan.batch == 4
+        assert plan.regret_bound == pytest.approx(3 * math.sqrt(math.log(2) / 2), rel=1e-6)
+    # The noise on the sum of all rounds is drawn, and never played: one batch that is the whole run.
+    whole = plan_agarwal_singh_experts(*goal, noise=noise, batch=3)
+    assert whole.level > 1e3
+    assert whole.leader.regret.level == 0.0
+    # With a round to follow it is.
+    assert plan_agarwal_singh_experts(*goal, noise=noise, batch=2).regret_bound > 1e3

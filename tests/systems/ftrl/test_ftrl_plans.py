@@ -323,3 +323,28 @@ def test_systems_answer_goals_or_say_why_not():
         else:
             with pytest.raises(NotApplicable, match="every round"):
                 system.answer(lazy)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 5])
+def test_where_noise_hides_everything_nothing_is_released(horizon):
+    """Noise on sums that are never played must not make the regulariser large: batches may be longer than the run."""
+    for plan in (
+        plan_ftrl(rt.Ball(2), horizon, 1.0, 1e-4, 1e-6),
+        plan_ftrl(rt.Ball(2), horizon, 1.0, 1e-4, 1e-6, linear=True),
+        rt.planning.plan_drawn_leader(rt.Experts(2), horizon, 1.0, 1e-4, 1e-6),
+    ):
+        assert plan.max_switches == 0
+        assert plan.regret_bound <= plan.idle_regret * (1 + 1e-5)
+
+
+def test_more_switches_never_cost_more_than_the_fit_of_buffers_may():
+    """Prices have a valley for each number of batches, and where the search began once hung on the switches allowed."""
+    for body, horizon, epsilon, delta in (
+        (rt.Ball(25), 20_085, 0.009302194333241125, 1.8943328222533933e-08),
+        (rt.Ball(25), 355, 0.732, 3.18e-5),
+    ):
+        best = math.inf
+        for switches in (2, 3, 5, 10, 30, 60, 118, 696, 2784, 11136):
+            found = plan_ftrl(body, horizon, 1.0, epsilon, delta, max_switches=switches).regret_bound
+            assert found <= best * 1.0005
+            best = min(best, found)

@@ -96,7 +96,7 @@ class BudgetedPlan(SystemPlan):
         return self.domain.radius**2 / self.guard_bound
 
     @property
-    def regret_bound(self) -> float | None:  # type: ignore[override]
+    def regret_bound(self) -> float | None:
         """The bound of docs/theory, R13; without a guard what any decisions satisfy, without a horizon none."""
         if self.horizon is None:
             return None

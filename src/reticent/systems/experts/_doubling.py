@@ -97,6 +97,7 @@ class DoublingPlan(ExpertsPlan):
         ties (two experts that are equally good are a gap of 0); then the bound stays as rounds come, about
         G (log n)(8 G/gap + 4/rate) and the grid's part (docs/theory, R12).
         """
+        self.check_certifies()
         T, G, n = integer("rounds", rounds, least=1), self.lipschitz, self.n
         least = max(0.0, positive("gap", gap, zero=True) / G - math.ldexp(1.0, -_GRID))
         total, begin, k = float(min(self.first, T)), self.first, 0
@@ -110,7 +111,7 @@ class DoublingPlan(ExpertsPlan):
         return G * min(float(T), total + luck + math.ldexp(T, -_GRID))
 
     @property
-    def regret_bound(self) -> float | None:  # type: ignore[override]
+    def regret_bound(self) -> float | None:
         """The bound of docs/theory, R12, whatever the gaps are; None without a horizon: see `regret_at`."""
         return None if self.horizon is None else self.regret_at(self.horizon)
 
@@ -149,10 +150,14 @@ class DoublingPlan(ExpertsPlan):
 
     def without_end(self) -> WithoutEnd:
         """Say what holds without a horizon."""
+        often = "about log2(T): at most one after each block"
+        lasting = "Each round enters one draw, so the promise holds for any number of rounds."
+        if not self.certifies:
+            return super().without_end()._replace(switches=often, privacy=lasting)
         return WithoutEnd(
-            switches="about log2(T): at most one after each block",
+            switches=often,
             regret=f"plan.regret_at(T, gap), {number(self.regret_at(10**6))} after a million rounds whatever the gap",
-            privacy="Each round enters one draw, so the promise holds for any number of rounds.",
+            privacy=lasting,
             quality="If losses are independent draws of one law, the regret after T rounds is at most "
             "plan.regret_at(T, gap) in the mean. Nothing is certified for other losses.",
         )

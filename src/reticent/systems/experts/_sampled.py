@@ -30,7 +30,7 @@ from reticent.systems.experts._hedge import ExpertsPlan, check_experts, weights_
 from reticent.systems.experts._learner import ExpertsLearner, ExpertsWalk
 from reticent.systems.ftrl._learner import NoisyLeader
 from reticent.systems.ftrl._noise import Buffers, Noise, SquareRoot, Tree, fit_buffers
-from reticent.systems.ftrl._plan import MOST_BATCHES, FTRLPlan, cheapest_batches, plan_ftrl
+from reticent.systems.ftrl._plan import MOST_BATCHES, FTRLPlan, cheapest_batches, plan_ftrl, played_level
 
 
 def steepness(n: int) -> float:
@@ -206,7 +206,7 @@ _CLOSER = 8  # batches that are priced with the noise that they will have
 
 def _level(leader: FTRLPlan) -> float:
     """Return the largest deviation of the noise on a sum, in any direction."""
-    return leader.sigma * leader.mechanism.largest(max(leader.batches, 1))
+    return leader.sigma * leader.mechanism.largest(leader.batches)
 
 
 def _reach(leader: FTRLPlan) -> float:
@@ -222,8 +222,8 @@ class NoisyWeightsPlan(DrawnPlan):
     That is the regularised leader of the simplex with entropy. `sigma` is the noise at its source, `noise` its kind:
     "toeplitz" (with `weights` and `decays` as in `FTRLPlan`) or "tree", reduced Gaussian noise topped up to one law.
     Regret is at most log(n)/beta + beta (G^2 B/8 + (1 - 1/n) L^2/2), B the sum of squared batch lengths and L the
-    deviation of the noise on a sum, and 0.18 beta G T sqrt(n-1) times the step of the grid on which private plans
-    release sums (docs/theory, R4j).
+    largest deviation of the noise on a sum that is played, and 0.18 beta G T sqrt(n-1) times the step of the grid on
+    which private plans release sums (docs/theory, R4j).
 
     >>> from reticent.domains import Experts
     >>> plan = plan_agarwal_singh_experts(Experts(100), 1_000_000, 1.0, epsilon=1.0, delta=1e-6)
@@ -295,7 +295,7 @@ class NoisyWeightsPlan(DrawnPlan):
     def regret_bound(self) -> float:
         """The bound of docs/theory, R4j."""
         G, squares = self.lipschitz, block_squares(self.horizon, self.batch)
-        noise = self.beta * (1 - 1 / self.n) * self.level**2 / 2
+        noise = self.beta * (1 - 1 / self.n) * self.leader.regret.level**2 / 2
         moved = float(np.linalg.norm(self.steps)) / 2 if self.private else 0.0
         # Sums off by so long a vector, of range sqrt(2) times that, move chances by beta/4 times the range.
         grid = G * self.horizon * self.beta * math.sqrt(2) * moved / 4
@@ -350,7 +350,7 @@ def plan_agarwal_singh_experts(
         if mu == 0:
             return math.inf, math.inf
         sigma = change / mu * law.sensitivity(batches, batches if topped else 0)
-        spread = (1 - 1 / n) * (sigma * law.largest(batches)) ** 2
+        spread = (1 - 1 / n) * (sigma * played_level(law, T, b, topped)) ** 2
         return sigma, G**2 * block_squares(T, b) / 4 + spread
 
     def real(b: int) -> Noise:
@@ -364,7 +364,8 @@ def plan_agarwal_singh_experts(
         few += [
             max(least, T // (T // b + 1) + 1) for b in few
         ]  # as many batches, and the last not shorter than need be
-        batch = min(few, key=lambda b: size(b, real(b))[1])
+        # Where no noise is played either way, longer batches have a finer grid.
+        batch = min(few, key=lambda b: (size(b, real(b))[1], -b))
     machine_mu(target, Simplex(n), max(T // batch, 1))  # refuses what rounding makes impossible
     fit = ((), ()) if topped else fit_buffers(T // batch)
     sigma, price = size(batch, real(batch))
@@ -426,8 +427,8 @@ class AgarwalSinghExperts(ExpertsLearner):
     expert in play changes as in `DrawnLeader`, as rarely as these laws allow.
     Theorem: private as DP-FTRL is, also for losses that react to decisions; expected regret <= log(n)/beta + beta
     (G^2 B/8 + (1 - 1/n) L^2/2 + 0.18 G T sqrt(n-1) s), B the sum of squared batch lengths, L the largest deviation of
-    the noise and s the step of the grid of private plans, for losses that do not (docs/theory, R4j): privacy is not in
-    the leading term. Linear losses over experts, of range G.
+    noise that is played and s the step of the grid of private plans, for losses that do not (docs/theory, R4j): privacy
+    is not in the leading term. Linear losses over experts, of range G.
     Derived from the published idea, with a bound of our own. Reference: Agarwal and Singh 2017.
 
     >>> import reticent as rt

@@ -142,7 +142,7 @@ class FilteredPlan(GatePlan):
         return EpochRelease(self.clip, self.noise, block, epoch.blocks, self.domain.chart_dim, change, rows)
 
     @property
-    def regret_bound(self) -> float | None:  # type: ignore[override]
+    def regret_bound(self) -> float | None:
         """None: no bound is proved but the one that any decisions have."""
         return None
 

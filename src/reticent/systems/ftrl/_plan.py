@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from reticent.losses._limit import SLACK
 from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._events import gaussian_events
 from reticent.systems._bounds import block_squares, chi_shares, least_at, mean_length, noise_cost
-from reticent.systems._checks import check_body, check_firm, check_target, least_batch, machine_mu
+from reticent.systems._checks import LONGEST, check_body, check_firm, check_target, least_batch, machine_mu
 from reticent.systems._goal import Goal, NotApplicable, System
 from reticent.systems._grid import LARGEST_NOISE, Rounding, largest_step
 from reticent.systems._plan import SystemPlan
@@ -52,13 +52,11 @@ class LeaderRegret:
     ) -> LeaderRegret:
         """Take a run; `topped` tops the noise on every sum up to the largest."""
         n, rest = divmod(horizon, batch)
+        level = played_level(noise, horizon, batch, topped)
         if topped:
-            level = noise.largest(n)
             lengths = batch * max(n - 1, 0) * level + rest * level
             power = lengths * level
         else:
-            # The sum of all n batches is played only if a short one follows.
-            level = noise.largest(n if rest else max(n - 1, 0))
             lengths = batch * noise.total(n) + (rest * noise.deviation(n) if rest else 0.0)
             power = batch * noise.squares(n) + (rest * noise.deviation(n) ** 2 if rest else 0.0)
         d, G = domain.chart_dim, lipschitz
@@ -131,6 +129,17 @@ class LeaderRegret:
         inside, _, beyond = chi_shares(self.dim, lam * self.reach / self.level)
         taken = self.level**2 * self.dim * inside + (lam * self.reach) ** 2 * beyond
         return (lam * self.radius) ** 2 - self.squares - taken
+
+
+def played_level(noise: Noise, horizon: int, batch: int, topped: bool) -> float:
+    """Return the largest deviation of the noise on a sum that is played: that of all batches only if more rounds come.
+
+    >>> [played_level(Tree(False), 4, batch, topped=False) for batch in (1, 2, 3, 4, 5)]
+    [1.4142135623730951, 1.0, 1.0, 0.0, 0.0]
+    """
+    n, rest = divmod(horizon, batch)
+    played = n if rest else n - 1
+    return noise.largest(n if topped and played else played)
 
 
 def _firm(domain: Domain, deviation: float) -> float:
@@ -318,8 +327,13 @@ class FTRLPlan(NoisyLeaderPlan):
 
     @property
     def regret_bound(self) -> float:
-        """The bound of docs/theory, R2."""
-        return self.regret.bound(self.lam, self.linear) + self.grid_regret
+        """The bound of docs/theory: R2, or R9 for smooth losses."""
+        return self._bound + self.grid_regret
+
+    @property
+    def _bound(self) -> float:
+        """The bound but for what the grid may cost."""
+        return self.regret.bound(self.lam, self.linear)
 
     def check_loss(self, loss: Loss) -> None:
         """Refuse all but linear losses if the plan is for those."""
@@ -329,7 +343,7 @@ class FTRLPlan(NoisyLeaderPlan):
     @property
     def excess(self) -> float:
         """The certificate as a multiple of what exact Toeplitz noise of the same privacy and batches could have."""
-        return (self.regret_bound - self.grid_regret) / self._exact.best(self.linear)[1]
+        return self._bound / self._exact.best(self.linear)[1]
 
     @property
     def _exact(self) -> LeaderRegret:
@@ -343,6 +357,8 @@ class FTRLPlan(NoisyLeaderPlan):
     def remarks(self) -> tuple[str, ...]:
         """What noise costs: in regret for the approximation, in memory for exact noise."""
         if self.noise == "toeplitz":
+            if not self.certifies:
+                return (f"Noise by {len(self.weights)} buffers: privacy is that of its own coefficients.",)
             return (
                 f"Noise by {len(self.weights)} buffers: privacy and regret are those of its own coefficients, and the "
                 f"regret bound is {self.excess:.5f} times what exact square-root Toeplitz noise could have.",
@@ -444,21 +460,19 @@ class SmoothFTRLPlan(FTRLPlan):
         return (super().grid_regret + second) / kept
 
     @property
-    def regret_bound(self) -> float:
+    def _bound(self) -> float:
         """The bound of docs/theory, R9, or of R2 where that is lower."""
         found = self.regret
         best = found.smooth(self.lam, self.smoothness + self.pull, self.batch * self.pull)
         best += self.astray * self.trivial_regret
-        return (best if self.pull else min(found.convex(self.lam), best)) + self.grid_regret
+        return best if self.pull else min(found.convex(self.lam), best)
 
     @property
     def excess(self) -> float:
         """The certificate as a multiple of what exact Toeplitz noise of the same privacy and batches could have."""
         exact = self._exact
         lam = self.lam if self.pull else exact.best_smooth(self.smoothness)
-        return (self.regret_bound - self.grid_regret) / exact.smooth(
-            lam, self.smoothness + self.pull, self.batch * self.pull
-        )
+        return self._bound / exact.smooth(lam, self.smoothness + self.pull, self.batch * self.pull)
 
     def losses_in_words(self) -> str:
         """Say for which losses the regret bound holds, and against whom."""
@@ -558,7 +572,8 @@ class TreeLeaderPlan(NoisyLeaderPlan):
 
 __all__ = ["SYSTEMS", "FTRLPlan", "SmoothFTRLPlan", "TreeLeaderPlan", "plan_agarwal_singh", "plan_ftrl"]
 
-_COARSE, _FINE = 40, 24  # batches tried: over all lengths, and around the best of these
+_FEW, _COARSE, _FINE = 20, 40, 8  # batches tried: for each small number of them, over all lengths, and in a valley
+_VALLEYS = 6  # that are looked at more closely, twice
 _SPARE = 0.05  # the share of mu that may be spent on the last bits of large noise
 _ASTRAY = 1e-20  # the chance that a plan for smooth losses leaves for noise to take decisions to the surface: nothing
 
@@ -761,20 +776,30 @@ def best_batch(price: Callable[[int], float], least: int, horizon: int, others: 
 
 
 def cheapest_batches(price: Callable[[int], float], least: int, horizon: int, others: list[int]) -> list[int]:
-    """Return the batches that this search looks at, the lowest price first."""
-    tried = {b: price(b) for b in others if b >= least}
+    """Return the batches that this search looks at, the lowest price first.
 
-    def look(low: float, high: float, count: int) -> None:
-        for b in {max(least, round(x)) for x in np.geomspace(low, high, count)}:
-            if b not in tried:
+    Prices jump where one full batch less fits into the horizon, and have a valley in between. Where it looks first does
+    not hang on `least`, so that more switches hardly ever find less; with batches longer than the horizon nothing is
+    released at all.
+    """
+    tried: dict[int, float] = {}
+
+    def look(batches: Iterable[float]) -> None:
+        for b in {round(x) for x in batches}:
+            if b >= least and b not in tried:
                 tried[b] = price(b)
 
-    look(least, max(horizon, least), _COARSE)
-    step = math.exp(math.log(max(horizon / least, 1.0)) / (_COARSE - 1))
-    # Prices of trees have several valleys: a closer look around the best of both kinds.
-    others = sorted((b for b in others if b in tried), key=lambda b: tried[b])[:2]
-    for best in [min(tried, key=lambda b: (tried[b], b)), *others]:
-        look(best / step, best * step, _FINE)
+    look([least, min(horizon + 1, LONGEST), *others])
+    for few in range(1, _FEW + 1):
+        look(np.linspace(horizon // (few + 1) + 1, horizon // few, 5).tolist())
+    look(np.geomspace(1, horizon, _COARSE).tolist())
+    for _ in range(2):
+        known = sorted(tried)
+        ends = [known[0], *known, known[-1]]
+        around = zip(known, ends[:-2], ends[2:], strict=True)
+        valleys = sorted((tried[b], low, high) for b, low, high in around if tried[b] <= min(tried[low], tried[high]))
+        for _, low, high in valleys[:_VALLEYS]:
+            look(np.geomspace(low, high, _FINE).tolist())
     return sorted(tried, key=lambda b: (tried[b], b))
 
 

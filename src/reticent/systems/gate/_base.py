@@ -74,11 +74,6 @@ class GatePlan(SystemPlan):
         """How many rounds a block may have at most, as far as the grid of the first is concerned."""
         return self.most_rows if self.clock else self.batch
 
-    @property
-    def certifies(self) -> bool:
-        """Whether what is proved of decisions holds: blocks of known lengths, and every round counts."""
-        return not self.clock and self.max_rows is None
-
     @abstractmethod
     def block_end(self, rounds: int) -> int:
         """Return the first end of a block at which at least so many rounds are over; not for a clock."""

@@ -98,11 +98,7 @@ class NoisyDescentPlan(GatePlan):
         >>> round(plan.regret_at(10**6) / plan_noisy_descent(Ball(10), 10**6, 1.0, 1.0, 1e-6).regret_bound, 2)
         1.41
         """
-        if not self.certifies:
-            raise ValueError(
-                "nothing is certified of decisions where blocks end by a clock, or rows of persons are left out or "
-                f"clipped together, got clock={self.clock!r} and max_rows={self.max_rows!r}"
-            )
+        self.check_certifies()
         return _regret(self.domain, self.release(), integer("rounds", rounds, least=1), self.lam)
 
     def reacting_regret_at(self, rounds: int) -> float:
@@ -115,9 +111,9 @@ class NoisyDescentPlan(GatePlan):
         return self.regret_at(T) + self.domain.radius * release.deviation * math.sqrt(used * release.dim)
 
     @property
-    def regret_bound(self) -> float | None:  # type: ignore[override]
+    def regret_bound(self) -> float | None:
         """The bound of docs/theory, R8, for losses fixed in advance; None without a horizon: see `regret_at`."""
-        return None if self.horizon is None or not self.certifies else self.regret_at(self.horizon)
+        return None if self.horizon is None else self.regret_at(self.horizon)
 
     @property
     def reacting_regret_bound(self) -> float | None:

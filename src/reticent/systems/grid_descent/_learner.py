@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from reticent._core._check import Array
 from reticent._core._tags import saved
 from reticent.losses import Custom, GeneralisedLinear, Loss, Objects
 from reticent.losses._gate import Gate
+from reticent.losses._limit import SCALE_DOWN
 from reticent.saving import refuse_unless
 from reticent.systems._decider import Changes, Decider
 from reticent.systems._learner import SystemLearner
@@ -69,6 +71,13 @@ class StrongGate(SmoothGate):
     def __init__(self, plan: Any, loss: Loss, on_steep: str) -> None:
         super().__init__(plan, loss, on_steep)
         self.strong_convexity = plan.strong_convexity
+
+    def _prepared(self, part: Sequence[Any], start: int) -> Any:
+        """Return rows in normal form; do not advise scaling them down, which takes their curvature too."""
+        try:
+            return super()._prepared(part, start)
+        except ValueError as error:
+            raise ValueError(str(error).replace(SCALE_DOWN, "plan with a larger lipschitz")) from error
 
     def _refuse_scaled(self, rows: Objects, first: int) -> None:
         """Refuse custom losses that were scaled down: so was their strong convexity, which steps rest on."""

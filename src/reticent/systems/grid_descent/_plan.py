@@ -39,8 +39,8 @@ class GridDescentPlan(SystemPlan):
     decision is a random corner of the cell of the hidden point whose mean is that point: it stays in the box, and costs
     `smoothness` * (sum of squared sides of the cell)/8 a round. Sides of the box up to `pinned` are not cut: there the
     decision stays at the centre, which costs G * (root of the sum of their squares)/2 a round. Expected regret is at
-    most h offset R^2/2 + G^2/(2h) log((T + offset + 1/2)/(offset + 1/2)) + those, and the decision changes with a
-    chance of at most (steps of descent)/(sides of the cell) (docs/theory, R5k).
+    most h offset R^2/2 + G^2/(2h) log((T + offset + 1/2)/(offset + 1/2)) + those, or G R T where all sides are pinned,
+    and the decision changes with a chance of at most (steps of descent)/(sides of the cell) (docs/theory, R5k).
 
     >>> from reticent.domains import Interval
     >>> plan = plan_grid_descent(Interval(-1.0, 1.0), 10**6, 2.0, 300, strong_convexity=1.0, smoothness=1.0)
@@ -80,9 +80,9 @@ class GridDescentPlan(SystemPlan):
                 f"{min(self.sides)!r}: finer cells cannot be told apart; plan_grid_descent chooses them"
             )
         thin = widths[widths < _PINS[0] * longest]
-        if not (thin.max() if thin.size else 0.0) <= self.pinned < longest:
+        if not (thin.max() if thin.size else 0.0) <= self.pinned <= longest:
             raise ValueError(
-                f"pinned must be less than {longest:.6g}, the longest side of the domain, and no less than any that is "
+                f"pinned must be at most {longest:.6g}, the longest side of the domain, and no less than any that is "
                 f"below 2^-90 of it, got {self.pinned!r}; plan_grid_descent chooses it"
             )
 
@@ -116,6 +116,8 @@ class GridDescentPlan(SystemPlan):
         size = (self.domain.radius, self.horizon, self.lipschitz, self.strong_convexity)
         widths = _widths(self.domain)
         fixed = _pins_cost(self.horizon, self.lipschitz, widths[widths <= self.pinned])
+        if self.pinned >= widths.max():
+            return fixed
         return fixed + float(_steps_cost(*size, np.float64(self.offset)) + (noise * self._cells[1]).sum())
 
     @property
@@ -240,14 +242,17 @@ def plan_grid_descent(
     check_scale(domain, G)
     S = integer("max_switches", max_switches, least=1)
     h, bend = check_curvature(domain, G, strong_convexity, smoothness)
-    # What is searched depends on T and the box alone (and on G at the far ends of what is useful), and of each kind the
-    # finest cells that S allows are taken. For each kind the cost falls with h and S, and rises with G and smoothness:
-    # so do certificates.
+    # What is searched depends on T and the box alone, h * offset in units of G/R, and of each kind the finest cells
+    # that S allows are taken. For each kind the cost falls with h and S, and rises with G and smoothness: so do
+    # certificates.
     offsets = _firmness(domain, T, G) / h
     steps = _steps_cost(domain.radius, T, G, h, offsets)
     sides = 4 * float(_widths(domain).max()) * np.exp2(-_HALVINGS / _SIDES * np.arange(_SIDES + 1))
     shapes = [shape for count in _COUNTS if (shape := _epochs(T, count))[0].size]
-    best, found = math.inf, None
+    # To stay at the centre can always be had.
+    longest = float(_widths(domain).max())
+    best = _pins_cost(T, G, _widths(domain))
+    found: tuple[float, list[int], list[float], float] = (0.0, [T], [longest], longest)
     for pinned, fixed, sums, squares in _pins(_widths(domain), sides, T, G):
         for lengths, coarser in shapes:
             some = steps + fixed < best
@@ -259,7 +264,6 @@ def plan_grid_descent(
                 i, k = np.unravel_index(int(costs.argmin()), costs.shape)
                 best = float(costs[i, k])
                 found = (float(offsets[some][i]), lengths[k].astype(int).tolist(), sides[places[i, k]].tolist(), pinned)
-    assert found is not None  # with the largest offset, one epoch and one part the changes are a quarter at most
     offset, chosen, cells, pinned = found
     return GridDescentPlan(
         *(domain, T, G),
@@ -273,11 +277,11 @@ def plan_grid_descent(
 
 
 def _firmness(domain: Domain, horizon: int, lipschitz: float) -> Array:
-    """Return the values of h * offset that are searched: 0, and powers of the same number whatever h and G are."""
+    """Return the values of h * offset that are searched: 0, and in units of the problem the same whatever these are."""
     unit = lipschitz / domain.radius  # below the first there is nothing to gain; at the last hardly anything moves
-    first, last = math.log2(unit) - 10, math.log2(unit) + math.log2(8 * domain.chart_dim * horizon)
-    places = np.arange(math.floor(first * _PER_OCTAVE), math.ceil(last * _PER_OCTAVE) + 1)
-    return np.concatenate([[0.0], np.exp2(places / _PER_OCTAVE)])
+    last = math.log2(8 * domain.chart_dim * horizon)
+    places = np.arange(-10 * _PER_OCTAVE, math.ceil(last * _PER_OCTAVE) + 1)
+    return np.concatenate([[0.0], unit * np.exp2(places / _PER_OCTAVE)])
 
 
 def _pins(widths: Array, sides: Array, horizon: int, lipschitz: float) -> list[tuple[float, float, Array, Array]]:

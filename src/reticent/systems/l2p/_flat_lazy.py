@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from reticent._core import _names
 from reticent._core._check import integer, positive
 from reticent._core._tags import saved
@@ -42,7 +44,7 @@ def plan_flat_lazy(domain: Domain, horizon: int, lipschitz: float, max_switches:
     """
     check_body(domain)
     T, G, R = integer("horizon", horizon, least=1), positive("lipschitz", lipschitz), domain.radius
-    most = math.sqrt(8 * domain.chart_dim * math.log(T + 2) / T) * 10 / (G * domain.diameter)
+    free = most = math.sqrt(8 * domain.chart_dim * math.log(T + 2) / T) * 10 / (G * domain.diameter)
     if max_switches is not None:
         share = integer("max_switches", max_switches, least=1) / T
         most = most if share >= 1 else min(most, -math.log1p(-share) / (2 * G * R) * (1 - 1e-12))
@@ -50,8 +52,13 @@ def plan_flat_lazy(domain: Domain, horizon: int, lipschitz: float, max_switches:
     def regret(beta: float) -> float:
         return flat_first(domain, beta, G * T) + beta * (G * domain.diameter) ** 2 * T / 8
 
-    # The first term falls and the second rises: what is best lies below the cap, or at it.
-    beta = min(least_at(regret, most * 1e-4, most), most, key=regret)
+    # The best is at the cap, or in a valley below it, perhaps at about 0, where nothing is learned. Valleys are looked
+    # for without regard to the cap, so that more switches never find less.
+    grid = np.geomspace(free * 1e-6, free, 120)
+    prices = np.array([regret(beta) for beta in grid.tolist()])
+    lowest = np.flatnonzero((prices[1:-1] <= prices[:-2]) & (prices[1:-1] <= prices[2:])) + 1
+    valleys = [least_at(regret, float(grid[i - 1]), float(grid[i + 1])) for i in lowest]
+    beta = min([most, *(beta for beta in (float(grid[0]), *valleys) if beta <= most)], key=regret)
     return FlatLazyPlan(domain, T, G, beta=beta, p=0.0, budget=T)
 
 

@@ -25,7 +25,7 @@ from reticent.systems._checks import (
 )
 from reticent.systems._persons import Cap, check_cap
 from reticent.systems._plan import BasePlan
-from reticent.systems._units import changed, ordinary, sentences
+from reticent.systems._units import LEFT_OUT, changed, ordinary, sentences
 from reticent.systems._words import claim_rows, number, size_rows, switch_and_regret
 from reticent.systems.pcomw._account import exposure, theorem
 
@@ -162,6 +162,11 @@ class Plan(BasePlan):
                     f"{self.epsilon!r}, got None: the same parameters reveal more in a longer epoch; give a horizon, "
                     "use a preset with horizon=None, or leave epsilon and delta out"
                 )
+        if self.max_rows is not None and self.regret_bound is not None:
+            raise ValueError(
+                f"regret_bound must be None in a plan for persons, got {self.regret_bound!r} with "
+                f"max_rows={self.max_rows}: {LEFT_OUT}"
+            )
         for name in ("expected_switches", "regret_bound"):
             value = getattr(self, name)
             if value is None:
@@ -189,10 +194,19 @@ class Plan(BasePlan):
         return repr([*(getattr(self, name) for name in _CERTIFIED), made])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a saved state; seals of older versions name the module that the planner of epochs lived in."""
+        """Take a saved state of any version.
+
+        Seals of older ones name the module that the planner of epochs lived in, and their plans for persons state a
+        bound on regret.
+        """
         super().__setstate__(state)
         if self.seal is not None:
             self._set(seal=_OLD_PLANNER.sub(r"['\1', '\1',", self.seal))
+        if self.max_rows is not None and self.regret_bound is not None:
+            whole = self.seal == self._fingerprint()
+            self._set(regret_bound=None)
+            if whole:
+                self._set(seal=self._fingerprint())
 
     def sealed(self) -> Plan:
         """Return the plan marked as a planner's own: an edited copy (`dataclasses.replace`) loses the mark."""
@@ -234,7 +248,8 @@ class Plan(BasePlan):
             return replace(self, horizon=rounds)
         # What is claimed here is claimed for every epoch, whatever the recipe says.
         claim = {name: getattr(self, name) for name in ("epsilon", "delta", "neighbors", "adversary")}
-        claim |= {name: getattr(self, name) for name in ("max_rows", "window") if self.max_rows is not None}
+        if self.max_rows is not None:
+            claim |= {"max_rows": self.max_rows, "window": self.window, "regret_bound": None}
         return replace(self.recipe(horizon=rounds), **claim)
 
     def for_group(self, epsilon: float, delta: float, cap: Cap) -> Plan | None:
@@ -249,7 +264,7 @@ class Plan(BasePlan):
             if self.delta * group_factor(self.epsilon, k) > delta * near:
                 return None
         claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "max_rows": cap.rows, "window": cap.window}
-        found = replace(self, **claim, seal=None).sealed()
+        found = replace(self, **claim, regret_bound=None, seal=None).sealed()
         if self.horizon is not None and found.account().epsilon(delta) > epsilon * near:
             return None
         return found

@@ -210,8 +210,8 @@ def _remarks(goal: PrivateGoal, plan: Plan) -> tuple[str, ...]:
         return ()
     return (
         "The horizon is short for this epsilon: one decision in the centre, kept for the whole run, has a regret bound "
-        f"of lipschitz * radius * horizon = {trivial:.6g}, not much more or even less than that of this plan. More "
-        "rounds, a larger epsilon or delta, or neighbors='zero-out' would help.",
+        f"of lipschitz * radius * horizon = {trivial:.6g}, and what is learned at this epsilon is certified to be "
+        "little better, or worse. More rounds, a larger epsilon or delta, or neighbors='zero-out' would help.",
     )
 
 
