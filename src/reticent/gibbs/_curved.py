@@ -201,6 +201,11 @@ class CurvedSampler:
         self.beta, self.lam = beta, lam
         self.work: Counts = np.zeros(8, dtype=np.int64)
 
+    def _check_moved(self) -> None:
+        """Refuse counts, from a file, that stand inside of a draw: a kernel would write beyond its ends."""
+        if self.work[[FILLED, SINCE]].any() or (self.work < 0).any():
+            raise ValueError(f"its counts of proposals are {self.work.tolist()}")
+
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
         """Return (chart point, proposals, rows read), or None after `limit` proposals."""
         found = self.draw_many(rng, 1, limit)
