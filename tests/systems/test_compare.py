@@ -74,7 +74,7 @@ STRONG = {"strong_convexity": 1.0, "smoothness": 1.0, "exp_concavity": 1.0}
         (rt.Ball(2), rt.Huber(), {"smoothness": 4.0, "strong_convexity": 1.0}),
         (rt.Experts(3), rt.Linear(), STRONG),
     ],
-    ids=str,
+    ids=["pinball", "squared", "logistic", "linear", "custom", "huber", "experts"],
 )
 def test_whatever_is_offered_can_be_run(domain, loss, known, switches, privacy):
     for offer in rt.compare_plans(domain, 500, 1.0, loss, **known, **switches, **privacy):
