@@ -263,3 +263,10 @@ def test_chances_that_are_off_count_for_the_events_themselves_too():
         true = math.exp(grown) * exact.delta(epsilon - 2 * grown)
         assert plan.account().delta(epsilon) == pytest.approx(true, rel=1e-6)
         assert plan.account().delta(epsilon) > 1.1 * exact.delta(epsilon - 2 * grown)  # what was charged before
+
+
+def test_very_long_runs_take_fewer_coins_where_what_the_machine_adds_to_each_is_more_than_epsilon():
+    plan = plan_private_dartboard(Experts(4), 10**12, 1.0, 1.0, 1e-6)  # there was none
+    assert plan.batch > 1
+    assert plan.account().epsilon(1e-6) <= 1.0
+    assert plan.regret_bound < 2e-6 * 10**12

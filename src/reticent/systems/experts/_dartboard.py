@@ -270,8 +270,8 @@ class _Search:
 
     def __init__(self, n: int, horizon: int, epsilon: float, delta: float, change: float, cap: int | None) -> None:
         self.n, self.horizon, self.epsilon, self.delta, self.change = n, horizon, epsilon, delta, change
+        self.domain = Experts(n)
         self.cap = horizon if cap is None else cap
-        self.rounding = Rounding.of(Experts(n), horizon, horizon, coins=horizon)
         self.batch: int | None = None
         self.budget: int | None = None  # of draws, in place of the margin's
 
@@ -327,7 +327,8 @@ class _Search:
         """Return by how much delta is too large, in logarithms: at most 0 where the claim holds."""
         beta = math.exp(log_beta)
         _, budget = self._budget(beta, p, batch, margin)
-        proved = self.rounding.applied(certificates(Coin(p, beta), beta * self.change, budget))
+        machine = Rounding.of(self.domain, self.horizon, budget, coins=self.horizon // batch)
+        proved = machine.applied(certificates(Coin(p, beta), beta * self.change, budget))
         found = SystemAccount(0, "", proved).delta(self.epsilon)
         return math.log(max(found, 1e-40) / (self.delta * (1 - 1e-9)))
 
