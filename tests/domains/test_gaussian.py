@@ -8,6 +8,7 @@ from scipy import special, stats
 
 import reticent as rt
 from reticent.domains._gaussian import draw_ball, log_kummer
+from reticent.domains._gaussian_polytope import CORNER, polytope_envelope
 from reticent.domains._normal import draw_normal, draw_scaled, erfcx, log_mass
 
 ALPHA = 1e-6
@@ -198,6 +199,17 @@ def test_a_polytope_pressed_into_a_corner(d):
         if rates[k] > 2000.0:  # so far out that the curvature no longer shows
             assert ks(slacks[:, k], stats.expon.cdf) > ALPHA
             assert ks(2.0 * slacks[:, k], stats.expon.cdf) < ALPHA
+
+
+def test_a_narrow_side_keeps_its_digits_in_the_coordinates_of_a_corner():
+    # Slacks were taken to be as long as the radius: on a narrow side all draws were multiples of 2^-54.
+    domain = rt.Box([-1.0, -1e-7], [1.0, 1e-7])
+    body, rng = domain.body, np.random.default_rng(3)
+    P, h = np.array([[1.2, -2.4], [-2.4, 5.4]]), np.array([4.5, -23.0])
+    kind = polytope_envelope(h, P, body.A, body.b, body.suffix, body.lo, body.hi, body.radius, body.rows)[0]
+    assert kind == CORNER
+    points = np.array([domain.draw_gaussian(np.linalg.solve(P, h), P, rng) for _ in range(200)])
+    assert np.mean(points[:, 1] * 2.0**54 % 1.0 == 0.0) < 0.1
 
 
 def test_refusals():

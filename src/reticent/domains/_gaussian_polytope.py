@@ -365,7 +365,7 @@ def _box_rows(half):
 
 
 @kernel
-def _corner(h, P, W, mean, A, b, radius):
+def _corner(h, P, W, mean, A, b, lo, hi, radius):
     """An envelope in the coordinates of a corner: (vectors, L, bound, frame, log mass), infinite mass if there is none.
 
     With d independent rows, y = b - A x - half (their slacks, centred) are coordinates: x = origin - frame y. In them
@@ -381,7 +381,11 @@ def _corner(h, P, W, mean, A, b, radius):
     shifted = np.empty(d)
     for k in range(d):
         put(A[rows[k]], M[k])
-        half[k] = 0.5 * (b[rows[k]] + radius)  # a slack is at most b + |x|
+        # A slack is at most b + |x|, and on narrow sides less: a far larger box would swallow the digits of x there.
+        reach = 0.0
+        for j in range(d):
+            reach += abs(M[k, j]) * max(-lo[j], hi[j])
+        half[k] = 0.5 * (b[rows[k]] + min(reach, radius))
         shifted[k] = b[rows[k]] - half[k]
     frame = np.ascontiguousarray(np.linalg.inv(M))
     origin = times(frame, shifted)
@@ -432,7 +436,7 @@ def polytope_envelope(h, P, A, b, suffix, lo, hi, radius, genuine):
     # Copies, so that it is compiled once: to numba an array that must not be written to is another type.
     vectors[1], bound = minimax_tilt(A.copy(), b.copy(), suffix.copy(), L, z0, lo.copy(), hi.copy())
     corner_vectors, corner_L, corner_bound, frame, corner_mass = _corner(
-        h, P, W, mean, A[:genuine], b[:genuine], radius
+        h, P, W, mean, A[:genuine], b[:genuine], lo, hi, radius
     )
     if corner_mass < level + bound:
         return CORNER, corner_vectors, corner_L, frame, corner_bound, corner_mass
