@@ -88,7 +88,7 @@ def test_plain_words_for_other_plans() -> None:
     assert "must not depend on the published decisions" in paper
     hand = Plan(Ball(2), 1000, 1.0, beta=0.01, lam=400.0, p=0.2, phi=1.1, epsilon=1.0, delta=1e-6)
     assert "claimed by hand, unchecked" in explain(hand)
-    assert "states no bound on regret" in explain(hand)
+    assert "No bound on regret is stated" in explain(hand)
     epochs = " ".join(explain(plan_private(Ball(2), None, 1.0, 1.0, 1e-6, neighbors="zero-out")).split())
     assert "The run is made of epochs" in epochs
     assert "as if nobody had come" in epochs

@@ -256,10 +256,13 @@ def _planned(domain: Domain, T: int, G: float, S: int, hard: bool, M: int) -> Pl
         source=f"plan_lazy, {'never more than' if hard else 'in expectation at most'} {S:,} switches",
     )
     candidates = [_never(shell, costs)]
-    if S >= T:
-        candidates.append(_always(shell, costs))
+    if S >= T - 1:
+        # The decision after the last round need not be drawn.
+        candidates.append(replace(_always(shell, costs), budget=shell.budget if S >= T else S))
     if min(S, T - 1) > 0:
-        candidates += [_tuned(shell, costs, min(S, T - 1)), _blocks(shell, min(S, T - 1))]
+        candidates.append(_tuned(shell, costs, min(S, T - 1)))
+    if 0 < S < T - 1:
+        candidates.append(_blocks(shell, S))
     plan = min((_certified(plan) for plan in candidates), key=lambda plan: plan.regret_bound or 0.0)
     if plan.expected_switches is None or plan.expected_switches > S:
         raise AssertionError(f"a plan for {S} switches came out with {plan.expected_switches}; please report this")
