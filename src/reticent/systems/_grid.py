@@ -66,12 +66,12 @@ class Rounding(NamedTuple):
         return cls(near * math.sqrt(d * releases), failure, stretch(rounds), 2 * COIN * coins)
 
     def rougher(self, factor: float) -> Rounding:
-        """Return the same where releases are so many times farther from exact ones.
+        """Return the same where releases are so many times farther from exact ones, and boundaries cut so much more.
 
         >>> Rounding(distance=0.25).rougher(2.0).distance
         0.5
         """
-        return self._replace(distance=self.distance * factor)
+        return self._replace(distance=self.distance * factor, failure=self.failure * factor)
 
     def widened(self, mu: Number) -> Number:
         """Return what mu-GDP releases are in the machine.

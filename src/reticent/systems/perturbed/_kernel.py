@@ -18,8 +18,8 @@ from reticent.systems._nearest import nearest
 
 NEAR = 1e-12
 """Of half the width of the body: a Newton step that short in every coordinate is the last."""
-ROUNDED = 2.0**-51
-"""Of a coordinate's noise: a difference of slopes that small is nothing but rounding."""
+ROUNDED, SURELY = 2.0**-52, 2.0**-46
+"""Of the size of what is added up to a slope: differences that small may be, and surely no more is, rounding alone."""
 GOOD = 1e-6
 """Of half the width: what a minimiser may be off by, were the curvature least where it is not, before a run stops."""
 TURNS, LATE = 300, 100
@@ -28,16 +28,21 @@ _TOGETHER = 512  # rows whose gradients are added up plainly (docs/theory, Q12)
 
 
 @kernel
-def derivatives(code, parameter, lam, vectors, offsets, count, b, Z, x, g, H):
+def derivatives(code, parameter, lam, vectors, offsets, count, b, Z, x, g, H, size):
     """Write gradient and Hessian, at x, of the first `count` rows plus Z.x into g and H, then add lam/2 |x|^2 to g.
 
     Squared losses are known by their sums: b, and H, which is left as it is. Gradients of others are added up in
-    groups, and groups in twice the precision.
+    groups, and groups in twice the precision. How large the terms of each slope are in all is left in `size`.
     """
     d = x.size
+    for j in range(d):
+        size[j] = abs(Z[j]) + lam * abs(x[j])
     if code == SQUARED:
         for j in range(d):
             g[j] = lam * x[j] + Z[j] + b[j] + dot(H[j], x)
+            size[j] += abs(b[j])
+            for k in range(d):
+                size[j] += abs(H[j, k] * x[k])
         return
     g[:] = 0.0
     H[:] = 0.0
@@ -50,6 +55,7 @@ def derivatives(code, parameter, lam, vectors, offsets, count, b, Z, x, g, H):
             slope, bend = dphi(code, parameter, m), d2phi(code, parameter, m)
             for j in range(d):
                 group[j] += slope * vectors[i, j]
+                size[j] += abs(slope * vectors[i, j])
                 for k in range(j + 1):
                     bends[j, k] += bend * vectors[i, j] * vectors[i, k]
         for j in range(d):
@@ -171,21 +177,21 @@ def half_widths(body, d):
 
 
 @kernel
-def distance(lam, Z, half, x, y):
+def distance(lam, size, half, x, y):
     """How long a step from x to y is, in its longest coordinate and as a part of half the width there.
 
-    A coordinate in which rounding of slopes alone makes a step that long has arrived.
+    A coordinate in which rounding of slopes alone, of terms of that size, makes a step that long has arrived.
     """
     far = 0.0
     for j in range(x.size):
         step = abs(y[j] - x[j])
-        if step * lam > ROUNDED * abs(Z[j]):
+        if step * lam > ROUNDED * size[j]:
             far = max(far, step / half[j])
     return far
 
 
 @kernel
-def settle(body, lam, x, g, H, free):
+def settle(body, lam, x, g, H, size, free):
     """Say which coordinates are free at a minimiser; a minimum that was not found is an error, never a decision."""
     d = x.size
     y, half = np.empty(d), half_widths(body, d)
@@ -197,7 +203,7 @@ def settle(body, lam, x, g, H, free):
     nearest(body, y, y)
     for j in range(d):
         free[j] = body.ball or body.lo[j] < x[j] < body.hi[j]
-        if not abs(y[j] - x[j]) * trace <= GOOD * lam * half[j]:
+        if not abs(y[j] - x[j]) * trace <= max(GOOD * lam * half[j], SURELY * size[j]):
             raise RuntimeError(
                 "the minimiser of the perturbed losses was not found to the accuracy of the arithmetic; are all "
                 "gradients continuous?"
@@ -219,14 +225,15 @@ def minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, fr
         nearest(body, x, x)
         return 0.0
     g, next_g, y, candidate, half = np.empty(d), np.empty(d), np.empty(d), np.empty(d), half_widths(body, d)
-    next_H = H.copy()
-    derivatives(code, parameter, lam, vectors, offsets, count, b, Z, x, g, H)
+    next_H, size = H.copy(), np.empty(d)
+    derivatives(code, parameter, lam, vectors, offsets, count, b, Z, x, g, H, size)
     nu = 0.0
     for turn in range(TURNS):
         nu = newton_point(body, lam, x, g, H, y)
-        far = distance(lam, Z, half, x, y)
+        far = distance(lam, size, half, x, y)
         if far <= NEAR or (turn >= LATE and far <= 1e-9):
             put(y, x)  # the last step: what is left then is rounding
+            derivatives(code, parameter, lam, vectors, offsets, count, b, Z, x, g, H, size)
             break
         gain = 0.0
         steep = math.sqrt(dot(g, g))
@@ -237,7 +244,7 @@ def minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, fr
             along = 0.0
             for j in range(d):
                 candidate[j] = y[j] if part == 1.0 else x[j] + part * (y[j] - x[j])
-            derivatives(code, parameter, lam, vectors, offsets, count, b, Z, candidate, next_g, next_H)
+            derivatives(code, parameter, lam, vectors, offsets, count, b, Z, candidate, next_g, next_H, size)
             for j in range(d):
                 along += next_g[j] * (y[j] - x[j])
             # The last term is what rounding alone can make of the two slopes.
@@ -248,7 +255,7 @@ def minimise(body, code, parameter, lam, vectors, offsets, count, b, Z, x, H, fr
         put(next_g, g)
         for j in range(d):
             put(next_H[j], H[j])
-    settle(body, lam, x, g, H, free)
+    settle(body, lam, x, g, H, size, free)
     return nu
 
 

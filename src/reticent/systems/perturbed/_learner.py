@@ -244,16 +244,18 @@ class CustomWalk(PerturbedWalk):
         )
 
         body, R = self.domain.body, self.domain.body.radius
-        half = half_widths(body, self.u.size)
+        half, size = half_widths(body, self.u.size), np.full(self.u.size, math.fsum(self.columns.bounds))
         fresh(self.rng, self.sigma, self.Z)
+        size += np.abs(self.Z)
         x, y = self.u, np.empty_like(self.u)
         g, H = self._derivatives(x)
         shortest, stalled = math.inf, 0
         for turn in range(TURNS):
             self.nu[0] = newton_point(body, self.lam, x, g, H, y)
-            step, far = y - x, float(distance(self.lam, self.Z, half, x, y))
+            step, far = y - x, float(distance(self.lam, size, half, x, y))
             if far <= NEAR or (turn >= LATE and far <= 1e-9):
                 x = y.copy()  # the last step, as in `minimise`
+                g, H = self._derivatives(x)
                 break
             stalled = 0 if far < shortest / 2 else stalled + 1
             shortest = min(shortest, far)
@@ -270,7 +272,7 @@ class CustomWalk(PerturbedWalk):
                     break
                 part *= 0.4
             x, g, H = x_next, g_next, H_next
-        settle(body, self.lam, x, g, H, self.free)
+        settle(body, self.lam, x, g, H, size, self.free)
         self.u, self.H = x, H
         self.rest_H[:] = 0.0
 

@@ -41,6 +41,9 @@ from reticent.systems.perturbed._law import (
 )
 
 _LARGEST_PHI = 1e300
+# Noise is up to some 4 deviations where decisions are inside, in a number rounded once or twice; sums of slopes are
+# rounded to 2^-53 of their size, but for what groups of them lose.
+_CANCELLED = 16
 
 
 @saved("plan of objective perturbation")
@@ -124,8 +127,8 @@ class ObjectivePlan(SystemPlan):
 
     @property
     def firm(self) -> float:
-        """The least lam for this noise at which its last bits are within half of what is allowed for (Q11)."""
-        return self.sigma * _firm(self.domain, self.near)
+        """The least lam at which the last bits of noise and sums are within half of what is allowed for (Q11)."""
+        return _size(self.sigma, self.horizon, self.lipschitz, self.smoothness) * _firm(self.domain, self.near)
 
     @property
     def bend(self) -> float:
@@ -209,6 +212,15 @@ class ObjectivePlan(SystemPlan):
         coins = [(gdp(self.later_coin), self.coins - 1), (gdp(self.special_coin), 1)]
         mu = self.rounding(self.horizon).widened(self.draw * math.sqrt(draws))
         return gaussian_events([(mu / math.sqrt(draws), draws), *coins])
+
+
+def _size(sigma: float, horizon: int, lipschitz: float, smoothness: float) -> float:
+    """Return the deviation of noise whose last bits are as coarse as those of all that is added up for a minimiser.
+
+    Sums of linear losses are outside of it, or as large as the noise where they balance it; slopes of curved ones
+    cancel one another, whatever their size.
+    """
+    return max(sigma, horizon * lipschitz / _CANCELLED) if smoothness else sigma
 
 
 def _firm(domain: Domain, near: float) -> float:
@@ -323,7 +335,8 @@ class _Goal:
         """Return lam, or what it has to be at least for the last bits of noise to cost no more than may be spared."""
         near = SOLVED if self.smoothness else DRAW
         allowed = self.spare / (near * math.sqrt(self.domain.chart_dim * budget))
-        return max(lam, sigma * _firm(self.domain, near) / max(allowed, 1.0))
+        size = _size(sigma, self.horizon, self.lipschitz, self.smoothness)
+        return max(lam, size * _firm(self.domain, near) / max(allowed, 1.0))
 
 
 def _offers(goal: _Goal, any_batch: bool) -> list[ObjectivePlan]:
@@ -359,7 +372,8 @@ def _fresh(goal: _Goal, any_batch: bool) -> ObjectivePlan:
         batches = shortest(np.geomspace(1.0, goal.horizon, _BATCHES))
         k = int(np.argmin([best(batch, _ROUGH)[0] for batch in batches]))
         ends = batches[max(k - 1, 0)], batches[min(k + 1, len(batches) - 1)]
-        batches = shortest(np.geomspace(goal.horizon / ends[1], goal.horizon / ends[0], _BATCHES // 2))
+        again = shortest(np.geomspace(goal.horizon // ends[1], goal.horizon // ends[0], _BATCHES // 2))
+        batches = sorted({batches[k], *again})
     (_, firm), batch = min((best(batch), batch) for batch in batches)
     at = replace(goal, batch=batch)
     if goal.smoothness:
