@@ -122,7 +122,7 @@ def _lowest(point: Mapping[str, Any]) -> str:
 def line(level: Mapping[str, Any], again: bool = False) -> list[str]:
     """Return the line of one regime and previous best; `again` where the regime stands in the line above."""
     shown = level["shown"]
-    needs = f", {level['needs']}" if level["needs"] else ""
+    needs = f", {level['needs']}" if level["needs"] and "smooth" not in level["rival"] else ""
     beyond = "" if level["cited"] else " (not in the paper's table)"
     return [
         level["regime"] if again else f"{level['regime']}: {level['text']}",
