@@ -68,31 +68,24 @@ check-torch: setup
 	$(BIN)/python -c 'import torch; print("PyTorch", torch.__version__)'
 	$(BIN)/pytest tests/losses/test_from_functions.py tests/losses/test_stacked.py tests/losses/test_probe.py src/reticent/losses/_from_torch.py
 
-bench: setup
-	$(BIN)/pip install --quiet --editable '.[bench]'
-	$(BIN)/python bench/house.py
-	$(BIN)/python bench/draws.py
-	$(BIN)/python bench/limits.py
-	$(BIN)/python bench/learner.py
-	$(BIN)/python bench/lazy.py
-	$(BIN)/python bench/plans.py
-	$(BIN)/python bench/choice.py
-	$(BIN)/python bench/systems.py
-	$(BIN)/python bench/streams.py
-	$(BIN)/python bench/portfolio.py
-	$(BIN)/python bench/guides.py
-	$(BIN)/python bench/run.py
-	$(BIN)/python bench/ledger.py
-	$(BIN)/python bench/warm.py
-	$(BIN)/python bench/serve.py
-	$(BIN)/python bench/fleet.py
-	$(BIN)/python bench/river_models.py
-	$(BIN)/python bench/journal.py
-	$(BIN)/reticent tables --out bench/results/tables
-	$(BIN)/python bench/audit.py
+# Every figure again, into bench/results; `make bench-plans` is one script of them.
+BENCHES := $(patsubst bench/%.py,bench-%,$(filter-out bench/_% bench/minorants.py,$(wildcard bench/*.py)))
+BENCH := $(VENV)/.bench
+bench: $(BENCHES) bench-tables
 
-audit: setup
-	$(BIN)/python bench/audit.py
+$(BENCH): $(ALL)
+	$(BIN)/pip install --quiet --editable '.[bench]'
+	touch $@
+
+bench-%: $(BENCH)
+	$(BIN)/python bench/$*.py
+
+bench-tables: setup
+	$(BIN)/reticent tables --out out/tables
+	cp out/tables/tables.md out/tables/tables.json bench/results
+	cp out/tables/landscape*.png docs/img
+
+audit: bench-audit
 
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
