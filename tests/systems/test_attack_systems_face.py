@@ -10,8 +10,9 @@ from scipy.special import ndtr
 
 import reticent as rt
 from reticent.systems.approximate_leader._approximate_leader import ApproximateLeaderPlan, plan_approximate_leader
+from reticent.systems.ftrl import FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
 from reticent.systems.ftrl._noise import Buffers, Tree
-from reticent.systems.ftrl._plan import FTRLPlan, LeaderRegret, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
+from reticent.systems.ftrl._regret import LeaderRegret
 from reticent.systems.implicit._implicit import ImplicitPlan, plan_implicit
 
 BALL = rt.Ball(2)

@@ -8,8 +8,8 @@ from scipy.stats import chi2
 
 import reticent as rt
 from reticent.planning import plan_drawn_leader, plan_private_dartboard
+from reticent.systems.experts._drawn_leader import steepness
 from reticent.systems.experts._kernel import draw_along
-from reticent.systems.experts._sampled import steepness
 
 ALPHA = 1e-6
 

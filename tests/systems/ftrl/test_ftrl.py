@@ -7,8 +7,8 @@ import pytest
 
 import reticent as rt
 from reticent.systems.descent._descent import LeaderPlan, RegularisedLeader
+from reticent.systems.ftrl import FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
 from reticent.systems.ftrl._learner import DPFTRL, AgarwalSingh
-from reticent.systems.ftrl._plan import FTRLPlan, TreeLeaderPlan, plan_agarwal_singh, plan_ftrl
 
 BALL = rt.Ball(3)
 KINDS = (

@@ -13,7 +13,9 @@ import reticent as rt
 from reticent.systems._bounds import mean_length
 from reticent.systems._goal import Goal, NotApplicable
 from reticent.systems.ftrl._noise import Buffers, SquareRoot, Tree, fit_buffers, root_coefficients
-from reticent.systems.ftrl._plan import SYSTEMS, FTRLPlan, LeaderRegret, plan_agarwal_singh, plan_ftrl
+from reticent.systems.ftrl._plan import FTRLPlan
+from reticent.systems.ftrl._regret import LeaderRegret
+from reticent.systems.ftrl._search import SYSTEMS, plan_agarwal_singh, plan_ftrl
 
 BALL = rt.Ball(10)
 GOAL = (1.0, 1.0, 1e-6)

@@ -10,7 +10,7 @@ from reticent.systems.experts._dartboard import (
     plan_private_dartboard,
 )
 from reticent.systems.experts._doubling import DoublingExperts, DoublingPlan, plan_doubling
-from reticent.systems.experts._drawn import SIMPLEX_LEADER, SimplexLeader, SimplexLeaderPlan, plan_simplex_leader
+from reticent.systems.experts._drawn_leader import DRAWN, DrawnLeader, DrawnLeaderPlan, plan_drawn_leader
 from reticent.systems.experts._hedge import HEDGES, HedgePlan, LimitedSwitchingPlan, plan_hedge, plan_limited_switching
 from reticent.systems.experts._leaders import (
     LEADERS,
@@ -30,15 +30,17 @@ from reticent.systems.experts._learner import (
     PrivateDartboard,
     ShrinkingDartboard,
 )
-from reticent.systems.experts._sampled import (
-    DRAWN,
+from reticent.systems.experts._noisy_weights import (
     WEIGHED,
     AgarwalSinghExperts,
-    DrawnLeader,
-    DrawnLeaderPlan,
     NoisyWeightsPlan,
     plan_agarwal_singh_experts,
-    plan_drawn_leader,
+)
+from reticent.systems.experts._simplex_leader import (
+    SIMPLEX_LEADER,
+    SimplexLeader,
+    SimplexLeaderPlan,
+    plan_simplex_leader,
 )
 
 SYSTEMS = (PRIVATE, DRAWN, WEIGHED, DARTBOARD, SIMPLEX_LEADER, *LEADERS, *HEDGES, RESTARTING)

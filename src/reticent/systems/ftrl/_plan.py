@@ -1,12 +1,10 @@
-"""Plans of private FTRL, with Toeplitz or tree noise: what noise costs, and their planners (docs/theory, R2, R9)."""
+"""Plans of private FTRL, with Toeplitz or tree noise (docs/theory, R2), and of its smooth version (R9)."""
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,141 +17,23 @@ from reticent.losses import Custom, Huber, Linear, Logistic, Loss
 from reticent.losses._limit import SLACK
 from reticent.privacy._account import Statement, gaussian
 from reticent.privacy._events import gaussian_events
-from reticent.systems._bounds import block_squares, chi_shares, least_at, mean_length, noise_cost
-from reticent.systems._checks import LONGEST, check_body, check_firm, check_target, least_batch, machine_mu
-from reticent.systems._goal import Goal, NotApplicable, System
+from reticent.systems._checks import check_body, check_firm
 from reticent.systems._grid import LARGEST_NOISE, Rounding, largest_step
 from reticent.systems._plan import SystemPlan
 from reticent.systems._words import number
 from reticent.systems.ftrl._noise import Buffers, Noise, SquareRoot, Tree, fit_buffers
+from reticent.systems.ftrl._regret import LeaderRegret
 
-# What FTRL on noisy prefix sums costs: bounds for convex losses, linear ones (docs/theory, R2) and smooth ones (R9).
-
-
-@dataclass(frozen=True)
-class LeaderRegret:
-    """The bounds as functions of lam, for noise whose law is known.
-
-    `squares` is G^2 times the sum of squared batch lengths, `drift` the sum over rounds of G times the mean length of
-    the noise, `power` the sum over rounds of its mean squared length, `level` the largest deviation of a coordinate.
-    """
-
-    dim: int
-    radius: float
-    reach: float
-    squares: float
-    drift: float
-    level: float
-    power: float = 0.0
-
-    @classmethod
-    def of(
-        cls, domain: Domain, horizon: int, lipschitz: float, *, batch: int, noise: Noise, sigma: float, topped: bool
-    ) -> LeaderRegret:
-        """Take a run; `topped` tops the noise on every sum up to the largest."""
-        n, rest = divmod(horizon, batch)
-        level = played_level(noise, horizon, batch, topped)
-        if topped:
-            lengths = batch * max(n - 1, 0) * level + rest * level
-            power = lengths * level
-        else:
-            lengths = batch * noise.total(n) + (rest * noise.deviation(n) if rest else 0.0)
-            power = batch * noise.squares(n) + (rest * noise.deviation(n) ** 2 if rest else 0.0)
-        d, G = domain.chart_dim, lipschitz
-        reach = min(domain.radius, domain.diameter / 2)
-        drift = G * mean_length(d) * sigma * lengths
-        squares = G**2 * block_squares(horizon, batch)
-        return cls(d, domain.radius, reach, squares, drift, sigma * level, d * sigma**2 * power)
-
-    def _noiseless(self, lam: float) -> float:
-        return lam * self.radius**2 / 2 + self.squares / (2 * lam)
-
-    def convex(self, lam: float) -> float:
-        """Return the bound for convex losses, which may react to decisions."""
-        return self._noiseless(lam) + self.drift / lam
-
-    def linear(self, lam: float) -> float:
-        """Return the bound for linear losses that do not react: E max over r <= reach of r |N| - lam r^2/2 is added.
-
-        The noise N has deviation `level` in each coordinate; |N|^2/level^2 is chi-square.
-        """
-        return self._noiseless(lam) + noise_cost(self.dim, self.reach, lam, self.level)
-
-    def smooth(self, lam: float, smoothness: float, steps: float = 0.0) -> float:
-        """Return the bound for smooth losses that do not react, where nothing is projected (docs/theory, R9).
-
-        `steps` is the rounds of a batch times what pulls decisions back, whose curvature is in `smoothness`.
-        """
-        if steps >= lam:
-            return math.inf
-        more = self.squares / (2 * lam) * (steps / (lam - steps))
-        return self._noiseless(lam) + more + smoothness * self.power / (2 * lam**2)
-
-    def best_smooth(self, smoothness: float) -> float:
-        """Return the lam that is best for that bound: radius^2 lam^3 = squares lam + 2 smoothness power there."""
-        from scipy.optimize import brentq
-
-        bend = smoothness * self.power
-        low = math.sqrt(self.squares) / self.radius
-        high = low + (2 * bend / self.radius**2) ** (1 / 3)
-
-        def slope(lam: float) -> float:
-            return (lam * self.radius) ** 2 - self.squares - 2 * bend / lam
-
-        return float(brentq(slope, low * (1 - 1e-12), high * (1 + 1e-12), rtol=1e-12))
-
-    def bound(self, lam: float, linear: bool) -> float:
-        """Return the lower of the bounds that hold: what holds for all losses holds for linear ones."""
-        return min(self.convex(lam), self.linear(lam)) if linear else self.convex(lam)
-
-    def best(self, linear: bool) -> tuple[float, float]:
-        """Return the best lam and its bound."""
-        choices = [math.sqrt(self.squares + 2 * self.drift) / self.radius]
-        if linear:
-            choices.append(self.best_linear())
-        bound, lam = min((self.bound(lam, linear), lam) for lam in choices)
-        return lam, bound
-
-    def best_linear(self) -> float:
-        """Return the lam that is best for the bound for linear losses."""
-        from scipy.optimize import brentq
-
-        low = math.sqrt(self.squares) / self.radius
-        if self.level == 0:
-            return low
-        high = math.sqrt(self.squares + self.dim * self.level**2) / self.radius
-        # The derivative in lam, times 2 lam^2, is at most 0 at low and at least 0 at high.
-        return float(brentq(self._slope, low * (1 - 1e-12), high * (1 + 1e-12), rtol=1e-12))
-
-    def _slope(self, lam: float) -> float:
-        inside, _, beyond = chi_shares(self.dim, lam * self.reach / self.level)
-        taken = self.level**2 * self.dim * inside + (lam * self.reach) ** 2 * beyond
-        return (lam * self.radius) ** 2 - self.squares - taken
-
-
-def played_level(noise: Noise, horizon: int, batch: int, topped: bool) -> float:
-    """Return the largest deviation of the noise on a sum that is played: that of all batches only if more rounds come.
-
-    >>> [played_level(Tree(False), 4, batch, topped=False) for batch in (1, 2, 3, 4, 5)]
-    [1.4142135623730951, 1.0, 1.0, 0.0, 0.0]
-    """
-    n, rest = divmod(horizon, batch)
-    played = n if rest else n - 1
-    return noise.largest(n if topped and played else played)
-
-
-def _firm(domain: Domain, deviation: float) -> float:
-    """Return the least lam at which noise of that deviation is not too large beside the steps of the grid."""
-    return deviation / (LARGEST_NOISE * float(domain.grid.min()))
-
-
-# Plans of private FTRL, with Toeplitz or tree noise, and their planners (docs/theory, R2).
 NOISES = ("toeplitz", "toeplitz-exact", "tree")
 LONGEST_TABLE = 2_000_000  # batches whose noise is drawn in advance, at most
 _HEAVIEST = 0.9  # weights of buffers in all: the square root's coefficient is 1/2, and at 1 noise no longer settles
 # Beyond these the deviations of the noise lose their digits; fits for up to 1e12 batches are far from them.
 _LIGHTEST, _SLOWEST = 1e-9, 1 - 1e-13
-MOST_BATCHES = 10**12  # of planned ones
+
+
+def firm_lam(domain: Domain, deviation: float) -> float:
+    """Return the least lam at which noise of that deviation is not too large beside the steps of the grid."""
+    return deviation / (LARGEST_NOISE * float(domain.grid.min()))
 
 
 @lru_cache(maxsize=64)
@@ -217,7 +97,7 @@ class NoisyLeaderPlan(SystemPlan):
     @property
     def least_lam(self) -> float:
         """The least lam for this noise at which its last bits cost no more than is allowed for (docs/theory, Q11)."""
-        return _firm(self.comparators, self.sigma * self.mechanism.largest(self.batches))
+        return firm_lam(self.comparators, self.sigma * self.mechanism.largest(self.batches))
 
     def statements(self, rounds: int) -> tuple[Statement, ...]:
         """Return that the sums of the batches that are full by then are mu-GDP."""
@@ -385,6 +265,7 @@ class SmoothFTRLPlan(FTRLPlan):
     from the smallest ball around `body`, halved, is added to every loss: it keeps decisions near (docs/theory, R9).
 
     >>> from reticent.domains import Ball
+    >>> from reticent.planning import plan_ftrl
     >>> plan = plan_ftrl(Ball(10), 1_000_000, 1.0, 1.0, 1e-6, smoothness=0.25)
     >>> plan.comparators, plan.domain.radius > 100, plan.regret_bound / 1e6 < 0.0019
     (Ball(10, 1.0), True, True)
@@ -443,8 +324,8 @@ class SmoothFTRLPlan(FTRLPlan):
         """How long noise may be for decisions to stay inside: gradients, the grid and what pulls take up the rest."""
         if not self.pull:
             inside = self.lam * (self.domain.radius - self._step)
-            return max(inside - _full(self.batches * self.batch, self.lipschitz), 0.0)
-        reach = self.body.radius + _full(1, self.lipschitz) / self.pull + 2 * self._step
+            return max(inside - longest_sum(self.batches * self.batch, self.lipschitz), 0.0)
+        reach = self.body.radius + longest_sum(1, self.lipschitz) / self.pull + 2 * self._step
         return max(self.lam * (self.domain.radius - reach) / 2, 0.0)
 
     @property
@@ -498,7 +379,7 @@ class SmoothFTRLPlan(FTRLPlan):
 
     def check_loss(self, loss: Loss) -> None:
         """Refuse losses that are not smooth, or whose slope has no bound far from the centre."""
-        if not isinstance(loss, _SMOOTH):
+        if not isinstance(loss, SMOOTH):
             raise ValueError(
                 f"loss must be smooth with slopes that are bounded everywhere (Logistic, Huber, Linear, or Custom, on "
                 f"trust) for this plan of {self.system}, got {loss!r}: decisions may leave the body of comparators; "
@@ -506,10 +387,10 @@ class SmoothFTRLPlan(FTRLPlan):
             )
 
 
-_SMOOTH = (Linear, Logistic, Huber, Custom)
+SMOOTH = (Linear, Logistic, Huber, Custom)
 
 
-def _full(rounds: int, lipschitz: float) -> float:
+def longest_sum(rounds: int, lipschitz: float) -> float:
     """Return how long a sum of gradients can be, with what the gate lets through for rounding."""
     return rounds * lipschitz * (1 + 2 * SLACK)
 
@@ -566,287 +447,3 @@ class TreeLeaderPlan(NoisyLeaderPlan):
     def check_loss(self, loss: Loss) -> None:
         """Refuse all but linear losses."""
         self._only_linear(loss)
-
-
-# Planners of private FTRL: the best regulariser and batches for a goal (docs/theory, R2).
-
-__all__ = ["SYSTEMS", "FTRLPlan", "SmoothFTRLPlan", "TreeLeaderPlan", "plan_agarwal_singh", "plan_ftrl"]
-
-_FEW, _COARSE, _FINE = 20, 40, 8  # batches tried: for each small number of them, over all lengths, and in a valley
-_VALLEYS = 6  # that are looked at more closely, twice
-_SPARE = 0.05  # the share of mu that may be spent on the last bits of large noise
-_ASTRAY = 1e-20  # the chance that a plan for smooth losses leaves for noise to take decisions to the surface: nothing
-
-
-def plan_ftrl(
-    domain: Domain,
-    horizon: int,
-    lipschitz: float,
-    epsilon: float,
-    delta: float,
-    *,
-    noise: str = "toeplitz",
-    batch: int | None = None,
-    max_switches: int | None = None,
-    neighbors: str = "replace",
-    linear: bool = False,
-    smoothness: float | None = None,
-    reach: float | None = None,
-) -> FTRLPlan:
-    """Return DP-FTRL with the best regulariser and, unless `batch` is given, the best batches.
-
-    `noise` is "toeplitz" (streams, and is within 0.5% of the exact), "toeplitz-exact" (drawn in advance, for up to two
-    million batches) or "tree" (as first published). `max_switches` is a hard cap. `linear` is for linear losses that do
-    not react to decisions, whose bound is far lower.
-
-    `smoothness` bounds the second derivatives of losses that do not react: the plan is a `SmoothFTRLPlan` then, with a
-    far lower bound against `domain`, and decisions that may leave it (`plan.domain` is a larger ball). `reach` is how
-    far from the centre they may go; the nearer that is to the radius of `domain`, the more it costs.
-
-    >>> from reticent.domains import Ball
-    >>> plan = plan_ftrl(Ball(10), 100_000, 1.0, 1.0, 1e-6)
-    >>> plan.regret_bound / 1e5 < 0.0457, round(plan.account().epsilon(1e-6), 6)
-    (True, 1.0)
-    """
-    check_body(domain)
-    target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
-    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
-    if noise not in NOISES:
-        raise ValueError(f"noise must be {' or '.join(map(repr, NOISES))}, got {noise!r}")
-    least = least_batch(T, max_switches)
-    if noise == "toeplitz" and batch is None:
-        least = max(least, -(-T // MOST_BATCHES))
-    change = 2 * G if neighbors == "replace" else G
-    # Buffers are within 0.5% of the square root, which has no fit to wait for.
-    law: Noise = Tree(True) if noise == "tree" else SquareRoot()
-    topped = linear and noise == "tree"
-    if reach is not None and smoothness is None:
-        raise ValueError(f"reach is for plans with smoothness, got {reach!r} without; decisions stay in the domain")
-    if smoothness is not None:
-        smoothness = positive("smoothness", smoothness)
-        check_flat(domain)
-        if linear:
-            raise ValueError(f"smoothness must be left out where linear=True, got {smoothness!r}")
-
-    def size(b: int, law: Noise, rough: float = 1.0) -> tuple[float, LeaderRegret]:
-        n = max(T // b, 1)
-        machine = Rounding.of(domain, T, n)
-        mu = machine.rougher(rough).narrowed(most)
-        mu = max(mu, 1e-6 * most)  # what is too rough is very expensive
-        sigma = change / mu * law.sensitivity(n, n if topped else 0)
-        return sigma, LeaderRegret.of(domain, T, G, batch=b, noise=law, sigma=sigma, topped=topped)
-
-    def free(regret: LeaderRegret) -> float:
-        return regret.best(linear)[0] if smoothness is None else regret.best_smooth(smoothness)
-
-    def settle(b: int, law: Noise) -> tuple[float, LeaderRegret, float, float]:
-        spare = _SPARE * most / (2 * Rounding.of(domain, T, max(T // b, 1)).distance)
-        deviation = law.largest(T // b)
-        return _settled(partial(size, b, law), free, lambda sigma: _firm(domain, sigma * deviation), spare)
-
-    def price(b: int) -> float:
-        _, regret, _, lam = settle(b, law)
-        return regret.bound(lam, linear) if smoothness is None else regret.smooth(lam, smoothness)
-
-    if batch is not None:
-        b = integer("batch", batch, least=1)
-        if b < least:
-            raise ValueError(
-                f"batch must be at least {least} for at most {max_switches} switches in {T} rounds, got {batch}"
-            )
-    else:
-        # The sensitivity of a tree jumps where its levels do: there are better batches just before.
-        levels = [T // 2**k + 1 for k in range(T.bit_length())] if noise == "tree" else []
-        b = best_batch(price, least, T, levels)
-    machine_mu(target, domain, max(T // b, 1))  # refuses what rounding makes impossible
-    fit = fit_buffers(T // b) if noise == "toeplitz" else ((), ())
-    sigma, regret, firm, lam = settle(b, Buffers(*fit) if noise == "toeplitz" else law)
-    parts: dict[str, Any] = {"lam": lam, "sigma": sigma, "batch": b, "noise": noise, "weights": fit[0]}
-    parts |= {"decays": fit[1], "epsilon": epsilon, "delta": delta, "neighbors": neighbors}
-    if smoothness is None:
-        return FTRLPlan(domain, T, G, linear=linear, **parts)
-    return _within_reach(domain, T, G, smoothness, reach, regret, firm, parts)
-
-
-def _settled(
-    size: Callable[[float], tuple[float, LeaderRegret]],
-    free: Callable[[LeaderRegret], float],
-    least: Callable[[float], float],
-    spare: float,
-) -> tuple[float, LeaderRegret, float, float]:
-    """Return the noise, the regret, the least lam that rounding then allows, and the best one.
-
-    Where the last bits of noise would show, some of mu is spent on them, `spare` times what rounding costs else at
-    most, and lam is larger if that is not enough.
-    """
-    sigma, regret = size(1.0)
-    lam, firm = free(regret), least(sigma)
-    if firm > lam:
-        rough = max(1.0, min(1.1 * firm / lam, spare))
-        sigma, regret = size(rough)
-        lam, firm = free(regret), least(sigma) / rough
-    return sigma, regret, firm, max(lam, firm)
-
-
-def _within_reach(
-    domain: Domain,
-    horizon: int,
-    lipschitz: float,
-    smoothness: float,
-    reach: float | None,
-    regret: LeaderRegret,
-    firm: float,
-    parts: dict[str, Any],
-) -> SmoothFTRLPlan:
-    """Return the plan for smooth losses with a ball that decisions do not leave, of radius `reach` if that is given."""
-    b, d = parts["batch"], domain.dim
-    n = horizon // b
-    # A standard normal vector is longer than sqrt(d) + t with a chance of exp(-t^2/2) at most.
-    longest = regret.level * (math.sqrt(d) + math.sqrt(2 * math.log(max(n, 1) / _ASTRAY)))
-
-    def plan(lam: float, radius: float, pull: float) -> SmoothFTRLPlan:
-        ball, more = Ball(d, radius, domain.center), {**parts, "lam": lam}
-        size = (ball, horizon, lipschitz)
-        return SmoothFTRLPlan(*size, body=domain, smoothness=smoothness, pull=pull, **more)
-
-    step = largest_step(domain, cut=False)
-    free = max(domain.radius, (_full(n * b, lipschitz) + longest) / parts["lam"] * (1 + 1e-12) + step)
-    if reach is None or free <= positive("reach", reach):
-        return plan(parts["lam"], free, 0.0)
-
-    def pull(lam: float) -> float:
-        """What keeps decisions within reach if noise is no longer than that."""
-        left = reach - domain.radius - 2 * longest / lam * (1 + 1e-12) - 2 * step
-        return _full(1, lipschitz) / left * (1 + 1e-12) if left > 0 else math.inf
-
-    worst = 1e6 * lipschitz * (domain.radius + reach) * horizon
-
-    def price(lam: float) -> float:
-        if pull(lam) >= lam / b:
-            return worst
-        return min(regret.smooth(lam, smoothness + pull(lam), b * pull(lam)), worst)
-
-    lam = least_at(price, max(parts["lam"] / 10, firm), parts["lam"] * 1e4)
-    if price(lam) == worst:
-        raise ValueError(
-            f"reach must be greater than the radius {domain.radius:g} of the domain, and by enough for noise, got "
-            f"{reach!r}"
-        )
-    return plan(lam, reach, pull(lam))
-
-
-def plan_agarwal_singh(
-    domain: Domain,
-    horizon: int,
-    lipschitz: float,
-    epsilon: float,
-    delta: float,
-    *,
-    neighbors: str = "replace",
-) -> TreeLeaderPlan:
-    """Return Agarwal and Singh's FTRL for linear losses, with the best regulariser.
-
-    >>> from reticent.domains import Ball
-    >>> plan = plan_agarwal_singh(Ball(10), 100_000, 1.0, 1.0, 1e-6)
-    >>> plan.regret_bound < 2 * 100_000**0.5
-    True
-    """
-    check_body(domain)
-    target = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
-    T, G, most = target.horizon, target.lipschitz, target.largest_mu()
-    law, machine = Tree(False), Rounding.of(domain, T, T)
-    machine_mu(target, domain, T)  # refuses what rounding makes impossible
-
-    def size(rough: float) -> tuple[float, LeaderRegret]:
-        mu = machine.rougher(rough).narrowed(most)
-        sigma = (2 * G if neighbors == "replace" else G) / mu * law.sensitivity(T, T)
-        return sigma, LeaderRegret.of(domain, T, G, batch=1, noise=law, sigma=sigma, topped=True)
-
-    def least(sigma: float) -> float:
-        return _firm(domain, sigma * law.largest(T))
-
-    spare = _SPARE * most / (2 * machine.distance)
-    sigma, _, _, lam = _settled(size, LeaderRegret.best_linear, least, spare)
-    return TreeLeaderPlan(domain, T, G, lam=lam, sigma=sigma, epsilon=epsilon, delta=delta, neighbors=neighbors)
-
-
-def best_batch(price: Callable[[int], float], least: int, horizon: int, others: list[int]) -> int:
-    """Return the batch of the lowest price, by a coarse search and a fine one around the best, and among `others`."""
-    return cheapest_batches(price, least, horizon, others)[0]
-
-
-def cheapest_batches(price: Callable[[int], float], least: int, horizon: int, others: list[int]) -> list[int]:
-    """Return the batches that this search looks at, the lowest price first.
-
-    Prices jump where one full batch less fits into the horizon, and have a valley in between. Where it looks first does
-    not hang on `least`, so that more switches hardly ever find less; with batches longer than the horizon nothing is
-    released at all.
-    """
-    tried: dict[int, float] = {}
-
-    def look(batches: Iterable[float]) -> None:
-        for b in {round(x) for x in batches}:
-            if b >= least and b not in tried:
-                tried[b] = price(b)
-
-    look([least, min(horizon + 1, LONGEST), *others])
-    for few in range(1, _FEW + 1):
-        look(np.linspace(horizon // (few + 1) + 1, horizon // few, 5).tolist())
-    look(np.geomspace(1, horizon, _COARSE).tolist())
-    for _ in range(2):
-        known = sorted(tried)
-        ends = [known[0], *known, known[-1]]
-        around = zip(known, ends[:-2], ends[2:], strict=True)
-        valleys = sorted((tried[b], low, high) for b, low, high in around if tried[b] <= min(tried[low], tried[high]))
-        for _, low, high in valleys[:_VALLEYS]:
-            look(np.geomspace(low, high, _FINE).tolist())
-    return sorted(tried, key=lambda b: (tried[b], b))
-
-
-def _ftrl(noise: str, linear: bool, goal: Goal) -> FTRLPlan:
-    if linear and not isinstance(goal.loss, Linear):
-        raise NotApplicable("its bound is for linear losses")
-    cap, near = goal.max_switches, goal.neighbors
-    return plan_ftrl(*goal.target, noise=noise, max_switches=cap, neighbors=near, linear=linear)
-
-
-def _smooth(goal: Goal) -> FTRLPlan:
-    cap, near = goal.max_switches, goal.neighbors
-    return plan_ftrl(*goal.target, max_switches=cap, neighbors=near, smoothness=_bend(goal))
-
-
-def _bend(goal: Goal) -> float:
-    """Return a smoothness of every loss that is no steeper than the goal's Lipschitz constant everywhere.
-
-    The learner's gate refuses rows that bend more, also those that are steeper beyond the domain only; a planner that
-    is called by itself (`plan_ftrl`) takes any smoothness.
-    """
-    loss, G = goal.loss, goal.lipschitz
-    if isinstance(loss, Linear):
-        raise NotApplicable("linear losses have a plan of their own")
-    if not isinstance(loss, _SMOOTH):
-        raise NotApplicable("needs smooth losses with slopes that are bounded everywhere")
-    known = math.inf
-    if isinstance(loss, Logistic):
-        known = G**2 / 4  # rows no longer than G, and a profile of second derivative 1/4
-    elif isinstance(loss, Huber):
-        known = (G / loss.width) ** 2  # rows no longer than G/width, and a profile of second derivative 1
-    found = min(goal.smoothness or math.inf, known)
-    if math.isinf(found):
-        raise NotApplicable("needs a smoothness bound")
-    return found
-
-
-def _agarwal_singh(goal: Goal) -> TreeLeaderPlan:
-    if not isinstance(goal.loss, Linear):
-        raise NotApplicable("takes linear losses only")
-    return plan_agarwal_singh(*goal.target, neighbors=goal.neighbors)
-
-
-SYSTEMS = (
-    System(_names.DP_FTRL, partial(_ftrl, "toeplitz", False), private=True, lazy=True),
-    System(_names.DP_FTRL_LINEAR, partial(_ftrl, "toeplitz", True), private=True, lazy=True),
-    System(_names.DP_FTRL_TREE, partial(_ftrl, "tree", False), private=True, lazy=True),
-    System(_names.DP_FTRL_SMOOTH, _smooth, private=True, lazy=True),
-    System(TreeLeaderPlan.system, _agarwal_singh, private=True),
-)

@@ -16,9 +16,9 @@ from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._plan import SystemPlan
 from reticent.systems.descent._descent import LeaderPlan, LeaderWalk
+from reticent.systems.experts._drawn_leader import Drawn, steepness
 from reticent.systems.experts._hedge import ExpertsPlan, check_experts
 from reticent.systems.experts._learner import ExpertsLearner
-from reticent.systems.experts._sampled import Drawn, steepness
 
 
 @saved("plan of the leader of the simplex")
