@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reticent._core._check import Array
+from reticent.gibbs._phi import rise
 from reticent.losses import Absolute, GeneralisedLinear, Hinge, Huber, Logistic, Pinball, Squared
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -175,3 +177,42 @@ def test_the_minimiser_of_the_pinball_loss_is_the_quantile(tau: float) -> None:
     totals = [Pinball(tau).values([x], ones, y).sum() for x in np.sort(y)]
     best = np.sort(y)[int(np.argmin(totals))]
     assert best == np.quantile(y, tau, method="inverted_cdf")
+
+
+def exact_rise(loss: GeneralisedLinear, m: float, v: float) -> mpmath.mpf:
+    """The rise in 500 digits."""
+    with mpmath.workdps(500):
+        start, end = mpmath.mpf(m), mpmath.mpf(m) + mpmath.mpf(v)
+        if isinstance(loss, Logistic):
+            return mpmath.log1p(mpmath.exp(-end)) - mpmath.log1p(mpmath.exp(-start))
+        values = []
+        for at in (start, end):
+            match loss:
+                case Absolute():
+                    values.append(abs(at))
+                case Pinball(tau):
+                    values.append(max(-tau * at, (1 - mpmath.mpf(tau)) * at))
+                case Hinge(edge):
+                    values.append(max(mpmath.mpf(0), edge - at))
+                case Huber(w):
+                    values.append(at * at / 2 if abs(at) <= w else w * abs(at) - mpmath.mpf(w) ** 2 / 2)
+                case _:
+                    values.append(at * at / 2)
+        return values[1] - values[0]
+
+
+far = st.floats(-1e6, 1e6) | st.floats(-1e20, 1e20) | st.floats(-3, 3) | st.sampled_from([0.0, 1.0, -1.0, 700.5])
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(m=far, v=st.floats(-3, 3) | st.floats(-1e-9, 1e-9) | st.floats(-100, 100))
+def test_rises_have_the_digits_of_the_step_however_far_out_it_is(glm: GeneralisedLinear, m: float, v: float) -> None:
+    exact = exact_rise(glm, m, v)
+    steepest = float(glm.slope_bound(np.array([min(m, m + v)]), np.array([max(m, m + v)]))[0])
+    room = 2.0**-50 * max(steepest, getattr(glm, "width", 1.0)) * abs(v) + 1e-300
+    found = float(glm.rise(np.array([m]), np.array([v]))[0])
+    shifted = m - glm.margin if isinstance(glm, Hinge) else m
+    for value in (found, rise(glm.code, glm.parameter, shifted, v)):
+        assert abs(value - exact) <= room + 2.0**-52 * (abs(v) if isinstance(glm, Hinge) and abs(m) < 100 else 0.0)
+    # The difference of two losses has nothing left of it.
+    assert glm.phi(np.array([1e20 + 0.5]))[0] - glm.phi(np.array([1e20]))[0] in (0.0, -0.0)

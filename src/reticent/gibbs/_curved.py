@@ -14,7 +14,7 @@ from reticent._core._tags import saved
 from reticent.domains._gaussian import ANY, envelope, propose
 from reticent.gibbs._history import DRAWN, FAR, GIVEN_UP, Counts, Past, RowHistory, mode_on_body
 from reticent.gibbs._kinks import LineParts, draw_line
-from reticent.gibbs._phi import concordance, curvature_range, d2phi, dphi, margin_bounds, phi
+from reticent.gibbs._phi import concordance, curvature_range, d2phi, dphi, margin_bounds, rise
 from reticent.losses import Rows
 
 
@@ -81,7 +81,7 @@ def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, c
         else:
             low, high, _ = margin_bounds(row, offsets[i], body)
             bend = curvature_range(code, parameter, low, high)[0]
-        excess = phi(code, parameter, m + v) - phi(code, parameter, m) - dphi(code, parameter, m) * v
+        excess = rise(code, parameter, m, v) - dphi(code, parameter, m) * v
         if rng.random() * cap * weight < excess - 0.5 * bend * v * v:
             return False, reads
 

@@ -13,9 +13,9 @@ from reticent._core._kernel import kernel
 from reticent._core._tags import saved
 from reticent.domains import Domain
 from reticent.domains._base import Body
-from reticent.gibbs._phi import curvature_range, d2phi, dphi, margin, margin_bounds, phi
+from reticent.gibbs._phi import curvature_range, d2phi, dphi, margin, margin_bounds, rise
 from reticent.losses import Custom, GeneralisedLinear, Hinge, Objects, Rows
-from reticent.losses._custom import KeptRows, pulled_bend
+from reticent.losses._custom import KeptRows, pulled_bend, rises_of
 
 Counts = NDArray[np.int64]
 
@@ -190,10 +190,10 @@ def ingest(past, start, stop):
 def _value(code, parameter, vectors, offsets, x):
     total, low = np.zeros(1), np.zeros(1)
     for i in range(offsets.size):
-        m = offsets[i]
+        v = 0.0
         for j in range(x.size):
-            m += vectors[i, j] * x[j]
-        add_exactly(total, low, 0, phi(code, parameter, m))
+            v += vectors[i, j] * x[j]
+        add_exactly(total, low, 0, rise(code, parameter, offsets[i], v))
     return total[0]
 
 
@@ -268,12 +268,12 @@ class RowHistory:
         )
 
     def value(self, x: Array) -> float:
-        """Return the sum of the losses at the chart point x."""
+        """Return the sum of the losses at the chart point x, less that at the centre (docs/theory, Q12)."""
         columns = self.columns
         return float(_value(self.loss.code, self.loss.parameter, columns.vectors, columns.offsets, x))
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        """Return the sum of the losses at the chart point x and a subgradient of it."""
+        """Return the sum of the losses at the chart point x, less that at the centre, and a subgradient of it."""
         return self.value(x), self.gradient(x)
 
     def gradient(self, x: Array) -> Array:
@@ -331,7 +331,7 @@ class ObjectHistory:
     What they are read with is made from them when it is needed: it is no part of the state.
     """
 
-    _moves: ClassVar[tuple[str, ...]] = ("items", "scales", "bounds", "_reader", "_scales", "_limits")
+    _moves: ClassVar[tuple[str, ...]] = ("items", "scales", "bounds", "_reader", "_scales", "_limits", "_bases")
 
     def __init__(self, domain: Domain, loss: Custom) -> None:
         self.domain, self.loss = domain, loss
@@ -342,7 +342,7 @@ class ObjectHistory:
 
     def _forget(self) -> None:
         self._reader: KeptRows = self.loss.reader(self.domain)
-        self._scales = self._limits = np.zeros(0)
+        self._scales = self._limits = self._bases = np.zeros(0)
 
     def _check_moved(self) -> None:
         numbers = [*self.scales, *self.bounds]
@@ -361,17 +361,20 @@ class ObjectHistory:
         self.bounds += rows.bounds.tolist()
 
     def value(self, u: Array) -> float:
-        """Return the sum of the losses at the chart point u."""
-        values = self._read().values(self.domain.from_chart(u))
-        return float(_total(self._scales * values)) if len(self) else 0.0
+        """Return the sum of the losses at the chart point u, less that at the centre (docs/theory, Q12)."""
+        return self._rise(u, self._read().values(self.domain.from_chart(u))) if len(self) else 0.0
 
     def value_and_gradient(self, u: Array) -> tuple[float, Array]:
-        """Return the sum of the losses at the chart point u and a subgradient of it; every row is checked."""
+        """Return what `value` does and a subgradient; every row is checked."""
         if not len(self):
             return 0.0, np.zeros(self.domain.chart_dim)
         values, slopes = self._read().both(self.domain.from_chart(u), self._limits)
         slope = _total(self._scales[:, None] * slopes)
-        return float(_total(self._scales * values)), self.domain.pull(slope[None])[0][0]
+        return self._rise(u, values), self.domain.pull(slope[None])[0][0]
+
+    def _rise(self, u: Array, values: Array) -> float:
+        rises = rises_of(values, self._bases, self._limits, float(np.linalg.norm(u)))
+        return float(_total(self._scales * rises))
 
     def hessian(self, u: Array) -> Array:
         """Return the matrix of second derivatives of the sum of the losses at the chart point u."""
@@ -382,12 +385,17 @@ class ObjectHistory:
 
     def _read(self) -> KeptRows:
         """Return the reader, with all rounds in it."""
-        known = len(self._reader)
-        if known < len(self):
-            self._reader.add(self.items[known:])
+        if len(self._reader) < len(self):
+            self._reader.add(self.items[len(self._reader) :])
+        if len(self._bases) < len(self):
+            fresh = self.loss.reader(self.domain)
+            fresh.add(self.items[len(self._bases) :])
+            bases = fresh.values(self.domain.center)
             self._scales = np.array(self.scales)
             self._limits = np.full(len(self), np.inf)
             np.divide(self.bounds, self._scales, out=self._limits, where=self._scales > 0)
+            # Last, as by them it is known what has been read.
+            self._bases = np.append(self._bases, bases)
         return self._reader
 
     def __getstate__(self) -> dict[str, Any]:

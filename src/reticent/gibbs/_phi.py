@@ -14,20 +14,35 @@ from reticent.losses._glm import ABSOLUTE, HINGE, HUBER, LOGISTIC, PINBALL
 
 
 @kernel
-def phi(code, parameter, m):
-    """The loss at margin m."""
+def _above(m, v):
+    """How much of the step from margin m to m + v lies above 0, with the sign of v."""
+    if m >= 0.0:
+        return v if m + v >= 0.0 else -m
+    return m + v if m + v >= 0.0 else 0.0
+
+
+@kernel
+def rise(code, parameter, m, v):
+    """By how much the loss rises from margin m to m + v, right to a rounding of v, however far out m is.
+
+    As the difference of two losses it would have the digits of the larger only, and a sum of such losses the digits of
+    its largest: one round could swallow what all others say (docs/theory, Q12).
+    """
     if code == ABSOLUTE:
-        return abs(m)
+        return 2.0 * _above(m, v) - v
     if code == PINBALL:
-        return max(-parameter * m, (1.0 - parameter) * m)
+        return _above(m, v) - parameter * v
     if code == HINGE:
-        return max(0.0, -m)
+        return _above(m, v) - v
     if code == HUBER:
-        size = abs(m)
-        return 0.5 * m * m if size <= parameter else parameter * (size - 0.5 * parameter)
+        low, high = _above(m + parameter, v), _above(m - parameter, v)
+        inside = low - high
+        return inside * (min(max(m, -parameter), parameter) + 0.5 * inside) + parameter * (high - (v - low))
     if code == LOGISTIC:
-        return math.log1p(math.exp(-m)) if m > 0.0 else math.log1p(math.exp(m)) - m
-    return 0.5 * m * m
+        if abs(v) <= 1.0:
+            return math.log1p(math.expm1(-v) / (1.0 + math.exp(m))) if m < 700.0 else 0.0
+        return _above(m, v) - v + math.log1p(math.exp(-abs(m + v))) - math.log1p(math.exp(-abs(m)))
+    return v * (m + 0.5 * v)
 
 
 @kernel

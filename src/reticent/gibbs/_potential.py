@@ -28,10 +28,10 @@ class Potential(Protocol):
         """Return the number of rounds."""
 
     def value(self, u: Array, /) -> float:
-        """Return the sum at u."""
+        """Return the sum at u, less that at the centre: so that digits go to what depends on u (docs/theory, Q12)."""
 
     def value_and_gradient(self, u: Array, /) -> tuple[float, Array]:
-        """Return the sum at u and a subgradient of it."""
+        """Return the same and a subgradient."""
 
 
 def _evaluate(args, x):
@@ -67,7 +67,7 @@ class LineSampler:
 @saved("anchor")
 @dataclass
 class Anchor:
-    """A point, the sum of losses there and its subgradient: the tangent that rejection starts from."""
+    """A point, the sum of losses there (less that at the centre) and its subgradient: where rejection starts from."""
 
     z: Array
     value: float
@@ -150,6 +150,11 @@ class TangentSampler:
         _check_point(self.at.gradient, self.history)
         if type(self.at.value) is not float or not 0 <= self._exact <= len(self.history):
             raise ValueError(f"its tangent has seen {self._exact} rounds, and lies at {self.at.value!r}")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state, and the tangent anew: older versions did not take values less that at the centre."""
+        vars(self).update(state)
+        self._exact = 0
 
     def prepare(self) -> Anchor:
         """Return the tangent at a point near the mode, found again when the past has grown by a tenth."""

@@ -16,39 +16,37 @@ from reticent.losses import Rows
 
 
 @kernel
-def _add_linear(vectors, offsets, total, bend, low, low_bend, constant):
+def _add_linear(vectors, offsets, total, bend, low, low_bend):
     for i in range(offsets.size):
         for j in range(total.size):
             add_exactly(total, low, j, vectors[i, j])
-        constant[0] += offsets[i]
 
 
 @kernel
-def _add_squared(vectors, offsets, total, bend, low, low_bend, constant):
+def _add_squared(vectors, offsets, total, bend, low, low_bend):
     d = total.size
     for i in range(offsets.size):
         for j in range(d):
             add_exactly(total, low, j, offsets[i] * vectors[i, j])
             for k in range(d):
                 add_exactly(bend[j], low_bend[j], k, vectors[i, j] * vectors[i, k])
-        constant[0] += 0.5 * offsets[i] * offsets[i]
 
 
 @saved("quadratic history")
 class QuadraticHistory:
-    """The sum of linear losses, or of squared ones: constant + total.x + x'bend x/2 in the chart.
+    """The sum of linear losses, or of squared ones, less that at the centre: total.x + x'bend x/2 in the chart.
 
     `total` and `bend` are kept in twice the precision, the rest of them in `low` and `low_bend` (docs/theory, Q12).
     """
 
-    _moves: ClassVar[tuple[str, ...]] = ("count", "total", "bend", "constant", "low", "low_bend")
+    _moves: ClassVar[tuple[str, ...]] = ("count", "total", "bend", "low", "low_bend")
 
     def __init__(self, domain: Domain, squared: bool) -> None:
         d = domain.chart_dim
         self.domain = domain
         self.squared = squared
         self.count = 0
-        self.total, self.bend, self.constant = np.zeros(d), np.zeros((d, d)), np.zeros(1)
+        self.total, self.bend = np.zeros(d), np.zeros((d, d))
         self.low, self.low_bend = np.zeros(d), np.zeros((d, d))
 
     def __len__(self) -> int:
@@ -58,18 +56,18 @@ class QuadraticHistory:
     def add(self, rows: Rows) -> None:
         """Add rows, one after the other."""
         add = _add_squared if self.squared else _add_linear
-        add(rows.vectors, rows.offsets, self.total, self.bend, self.low, self.low_bend, self.constant)
+        add(rows.vectors, rows.offsets, self.total, self.bend, self.low, self.low_bend)
         self.count += len(rows)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a saved state; those of older versions have single precision only."""
-        vars(self).update(state)
+        """Take a saved state; those of older versions have single precision only, and what they sum up to at 0."""
+        vars(self).update({name: value for name, value in state.items() if name != "constant"})
         if "low" not in state:
             self.low, self.low_bend = np.zeros_like(self.total), np.zeros_like(self.bend)
 
     def value(self, x: Array) -> float:
-        """Return the sum of the losses at the chart point x."""
-        return float(self.constant[0] + self.total @ x + 0.5 * x @ self.bend @ x)
+        """Return the sum of the losses at the chart point x, less that at the centre."""
+        return float(self.total @ x + 0.5 * x @ self.bend @ x)
 
 
 @saved("gaussian sampler")

@@ -164,4 +164,8 @@ class Loss(ABC):
 
     @abstractmethod
     def total(self, domain: Charted, rows: Any, points: Array) -> Array:
-        """Return the sum of prepared rounds at each chart point, shape `(m,)` for points of shape `(m, chart_dim)`."""
+        """Return the sum of prepared rounds at each chart point, less that at the centre of the chart.
+
+        Shape `(m,)` for points of shape `(m, chart_dim)`. So every round contributes its Lipschitz constant times the
+        radius at most, and none, however large its loss, swallows the digits of the others (docs/theory, Q12).
+        """

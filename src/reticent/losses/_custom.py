@@ -75,6 +75,19 @@ def check_all(domain: Charted, x: Array, values: Array, slopes: Array, bounds: A
         checked(domain, x, float(values[k]), slopes[k], float(bounds[k]))
 
 
+def rises_of(values: Array, bases: Array, limits: Array, distance: float) -> Array:
+    """Return by how much losses rise over a distance from where they have the values `bases`, at most as is declared.
+
+    What rounding makes of the difference of two large values may be anything; what it may move a sum by is this.
+
+    >>> rises_of(np.array([1e20]), np.array([1.1e20]), np.array([2.0]), 0.5)
+    array([-1.])
+    """
+    reach = limits * distance if distance > 0.0 else np.zeros(len(limits))
+    rises: Array = np.clip(values - bases, -reach, reach)
+    return rises
+
+
 @saved("rows one by one")
 class OneByOne:
     """Rows that a caller's functions are asked for one by one; see `KeptRows`."""
@@ -223,10 +236,18 @@ class Custom(Loss):
         return self.declared(items)
 
     def total(self, domain: Charted, rows: Objects, points: Array) -> Array:
-        """Return the sum of the prepared rounds at each chart point, shape `(m,)`."""
-        pairs = list(zip(rows.scales.tolist(), rows.items, strict=True))
-        places = [domain.from_chart(u) for u in points]
-        return np.array([sum(scale * float(self.value(x, item)) for scale, item in pairs) for x in places])
+        """Return the sum of the prepared rounds at each chart point, less that at the centre, shape `(m,)`."""
+        kept = self.reader(domain)
+        kept.add(rows.items)
+        bases = kept.values(domain.center)
+        limits = np.full(len(rows), np.inf)
+        np.divide(rows.bounds, rows.scales, out=limits, where=rows.scales > 0)
+        return np.array(
+            [
+                float((rows.scales * rises_of(kept.values(domain.from_chart(u)), bases, limits, size)).sum())
+                for u, size in zip(points, norms(points).tolist(), strict=True)
+            ]
+        )
 
     def look(self, domain: Charted, x: Array, item: Any, bound: float) -> tuple[float, Array]:
         """Return value and subgradient of one object at `x`, both checked, the second against the bound."""

@@ -17,6 +17,18 @@ ABSOLUTE, PINBALL, HINGE, HUBER, LOGISTIC, SQUARED = range(6)
 Pieces = tuple[Array, Array, Array, float]
 
 
+def above(m: Array, v: Array) -> Array:
+    """Return how much of the steps from margins `m` to `m + v` lies above 0, with the sign of `v`.
+
+    That is by how much `max(0, m)` rises, right to a rounding of `v`: all that losses with kinks are made of.
+
+    >>> above(np.array([1e20, -1e20, 1.0]), np.array([-0.3, 0.3, -1.5]))
+    array([-0.3,  0. , -1. ])
+    """
+    end = m + v
+    return np.where(m >= 0, np.where(end >= 0, v, -m), np.maximum(end, 0.0))
+
+
 class GeneralisedLinear(Loss):
     """The loss `phi(m)` of a margin `m` made from the features `a` and the target `y` of a round.
 
@@ -44,6 +56,13 @@ class GeneralisedLinear(Loss):
     @abstractmethod
     def phi(self, m: Array) -> Array:
         """Return the loss at margins `m`."""
+
+    @abstractmethod
+    def rise(self, m: Array, v: Array) -> Array:
+        """Return by how much the loss rises from margins `m` to `m + v`, right to a rounding of `v` however far `m` is.
+
+        As a difference of two losses it would have the digits of the larger one only; see `above`.
+        """
 
     @abstractmethod
     def dphi(self, m: Array) -> Array:
@@ -110,8 +129,8 @@ class GeneralisedLinear(Loss):
         return self.curvature_bounds(*margin_range(domain, rows))
 
     def total(self, domain: Charted, rows: Rows, points: Array) -> Array:
-        """Return the sum of prepared rows at each chart point."""
-        result: Array = self.phi(points @ rows.vectors.T + rows.offsets).sum(axis=1)
+        """Return the sum of prepared rows at each chart point, less that at the centre."""
+        result: Array = self.rise(rows.offsets, points @ rows.vectors.T).sum(axis=1)
         return result
 
     def prepare(

@@ -11,7 +11,7 @@ import scipy
 from reticent._core._check import Array, positive
 from reticent._core._tags import saved
 from reticent.losses._base import Rows
-from reticent.losses._glm import HINGE, LOGISTIC, GeneralisedLinear, Pieces
+from reticent.losses._glm import HINGE, LOGISTIC, GeneralisedLinear, Pieces, above
 
 
 class Label(GeneralisedLinear):
@@ -54,6 +54,12 @@ class Logistic(Label):
     def phi(self, m: Array) -> Array:
         """Return `log(1 + exp(-m))`, without overflow."""
         return np.logaddexp(0.0, -m)
+
+    def rise(self, m: Array, v: Array) -> Array:
+        """Return the rise: short steps by the ratio of the exponentials, long ones as those of a hinge and the rest."""
+        short = np.log1p(_sigmoid(-m) * np.expm1(-np.clip(v, -1.0, 1.0)))
+        rest = np.log1p(np.exp(-np.abs(m + v))) - np.log1p(np.exp(-np.abs(m)))
+        return np.where(np.abs(v) <= 1.0, short, above(m, v) - v + rest)
 
     def dphi(self, m: Array) -> Array:
         """Return `-1 / (1 + exp(m))`."""
@@ -109,6 +115,10 @@ class Hinge(Label):
     def phi(self, m: Array) -> Array:
         """Return `max(0, margin - m)`."""
         return np.maximum(0.0, self.margin - m)
+
+    def rise(self, m: Array, v: Array) -> Array:
+        """Return less what of the step lies below the margin."""
+        return above(m - self.margin, v) - v
 
     def dphi(self, m: Array) -> Array:
         """Return -1 below the margin and 0 above; -1/2 at the kink."""

@@ -44,8 +44,8 @@ class Linear(Loss):
         return domain.lengths(rows.vectors)
 
     def total(self, domain: Charted, rows: Rows, points: Array) -> Array:
-        """Return the sum of prepared rows at each chart point."""
-        result: Array = points @ rows.vectors.sum(axis=0) + rows.offsets.sum()
+        """Return the sum of prepared rows at each chart point, less that at the centre."""
+        result: Array = points @ rows.vectors.sum(axis=0)
         return result
 
     def prepare(

@@ -10,7 +10,7 @@ import numpy as np
 from reticent._core._check import Array, positive, real
 from reticent._core._tags import saved
 from reticent.losses._base import Rows
-from reticent.losses._glm import ABSOLUTE, HUBER, PINBALL, SQUARED, GeneralisedLinear, Pieces
+from reticent.losses._glm import ABSOLUTE, HUBER, PINBALL, SQUARED, GeneralisedLinear, Pieces, above
 
 
 class Residual(GeneralisedLinear):
@@ -47,6 +47,10 @@ class Absolute(Residual):
     def phi(self, m: Array) -> Array:
         """Return `|m|`."""
         return np.abs(m)
+
+    def rise(self, m: Array, v: Array) -> Array:
+        """Return what of the step lies above 0 less what lies below."""
+        return 2.0 * above(m, v) - v
 
     def dphi(self, m: Array) -> Array:
         """Return the sign of `m`, 0 at the kink."""
@@ -100,6 +104,10 @@ class Pinball(Residual):
         """Return `max(-tau * m, (1 - tau) * m)`."""
         return np.maximum(-self.tau * m, (1 - self.tau) * m)
 
+    def rise(self, m: Array, v: Array) -> Array:
+        """Return what of the step lies above 0, less `tau` times all of it."""
+        return above(m, v) - self.tau * v
+
     def dphi(self, m: Array) -> Array:
         """Return `-tau` below 0 and `1 - tau` above; their mean at the kink."""
         return np.where(m > 0, 1 - self.tau, np.where(m < 0, -self.tau, 0.5 - self.tau))
@@ -151,6 +159,13 @@ class Huber(Residual):
         inner = np.minimum(size, self.width)
         return inner * (size - 0.5 * inner)
 
+    def rise(self, m: Array, v: Array) -> Array:
+        """Return the rise over the quadratic part of the step, and over what lies above and below."""
+        low, high = above(m + self.width, v), above(m - self.width, v)
+        inside = low - high
+        quadratic = inside * (np.clip(m, -self.width, self.width) + 0.5 * inside)
+        return quadratic + self.width * (high - (v - low))
+
     def dphi(self, m: Array) -> Array:
         """Return `m`, cut off at the width on both sides."""
         return np.clip(m, -self.width, self.width)
@@ -193,6 +208,10 @@ class Squared(Residual):
     def phi(self, m: Array) -> Array:
         """Return `m**2 / 2`."""
         return 0.5 * np.square(m)
+
+    def rise(self, m: Array, v: Array) -> Array:
+        """Return the step times the margin in its middle."""
+        return v * (m + 0.5 * v)
 
     def dphi(self, m: Array) -> Array:
         """Return `m`."""

@@ -13,7 +13,7 @@ from reticent._core._check import Array, integer
 from reticent._core._tags import saved
 from reticent.domains import Ball, Box, Domain
 from reticent.gibbs import Gibbs
-from reticent.losses import GeneralisedLinear, Linear, Loss, Objects
+from reticent.losses import GeneralisedLinear, Linear, Loss, Objects, Rows
 from reticent.losses._label import Label
 from reticent.losses._limit import margin_range
 from reticent.privacy._account import Statement, gaussian
@@ -278,20 +278,20 @@ class DartboardCoin(KeepingCoin):
 
 
 def least_losses(domain: Domain, loss: Loss, rows: Any) -> Array:
-    """Return a lower bound of each round's loss over the domain, within 2 R times its Lipschitz constant of all values.
+    """Return a lower bound of how each round's loss over the domain exceeds that at the centre.
+
+    It is within 2 R times the round's Lipschitz constant of all values.
 
     >>> import reticent as rt
     >>> rows = rt.Absolute().prepare(rt.Interval(-1.0, 1.0), [[1.0], [1.0]], [0.5, 3.0])
     >>> least_losses(rt.Interval(-1.0, 1.0), rt.Absolute(), rows)
-    array([0., 2.])
+    array([-0.5, -1. ])
     """
     if isinstance(rows, Objects):
-        centre = np.zeros((1, domain.chart_dim))
-        values = [float(loss.total(domain, rows[i : i + 1], centre)[0]) for i in range(len(rows))]
-        return np.array(values) - domain.radius * rows.bounds
-    low, high = margin_range(domain, rows)
+        return -domain.radius * rows.bounds
+    low, high = margin_range(domain, Rows(rows.vectors, np.zeros(len(rows))))
     if isinstance(loss, Linear):
         return low
     assert isinstance(loss, GeneralisedLinear)
     # Losses of labels fall with the margin; the others are least where it is 0.
-    return loss.phi(high if isinstance(loss, Label) else np.clip(0.0, low, high))
+    return loss.rise(rows.offsets, high if isinstance(loss, Label) else np.clip(-rows.offsets, low, high))

@@ -12,7 +12,7 @@ from reticent.domains._gaussian import draw_isotropic
 from reticent.domains._linalg import put
 from reticent.gibbs._curved import draw_alone
 from reticent.gibbs._history import DRAWN, ingest
-from reticent.gibbs._phi import margin, phi
+from reticent.gibbs._phi import rise
 from reticent.systems._decider import NEVER
 from reticent.systems._kernels import next_coin
 from reticent.systems.pcomw._walk import (
@@ -87,11 +87,14 @@ def play_linear(rng, body, beta, k, batch, length, cap, coin, vectors, totals, c
 
 @kernel
 def _loss(past, start, stop, x):
-    """The loss of some rows at x."""
-    total = 0.0
+    """The loss of some rows at x, less that at the centre (docs/theory, Q12)."""
+    total, low = np.zeros(1), np.zeros(1)
     for i in range(start, stop):
-        total += phi(past.code, past.parameter, margin(past.vectors, past.offsets, i, x))
-    return total
+        v = 0.0
+        for j in range(x.size):
+            v += past.vectors[i, j] * x[j]
+        add_exactly(total, low, 0, rise(past.code, past.parameter, past.offsets[i], v))
+    return total[0]
 
 
 @kernel
