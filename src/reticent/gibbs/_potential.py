@@ -67,10 +67,10 @@ class LineSampler:
 @saved("anchor")
 @dataclass
 class Anchor:
-    """A point, the sum of losses there (less that at the centre) and its subgradient: where rejection starts from."""
+    """A point, by how much the sum of losses rises to there from the centre, and its subgradient: for rejection."""
 
     z: Array
-    value: float
+    rise: float
     gradient: Array
 
 
@@ -89,12 +89,12 @@ def find_mode(history: Potential, beta: float, lam: float, start: Array, steps: 
     """Return a tangent near the mode, by projected subgradient steps; only speed depends on how near."""
     x = start
     best = anchor(history, x)
-    best_value = best.value + 0.5 * lam * float(x @ x)
+    best_value = best.rise + 0.5 * lam * float(x @ x)
     radius = history.domain.radius
     total = np.zeros_like(x)
     for k in range(1, steps + 1):
         here = anchor(history, x)
-        value = here.value + 0.5 * lam * float(x @ x)
+        value = here.rise + 0.5 * lam * float(x @ x)
         if value < best_value:
             best, best_value = here, value
         slope = here.gradient + lam * x
@@ -123,7 +123,7 @@ def _step(
         if found is None:
             return None, count
         x = found[0]
-        gap = history.value(x) - at.value - float(at.gradient @ (x - at.z))
+        gap = history.value(x) - at.rise - float(at.gradient @ (x - at.z))
         if standard_exponential(rng) >= beta * gap:
             return x, count
     return None, limit
@@ -148,13 +148,14 @@ class TangentSampler:
             return
         _check_point(self.at.z, self.history)
         _check_point(self.at.gradient, self.history)
-        if type(self.at.value) is not float or not 0 <= self._exact <= len(self.history):
-            raise ValueError(f"its tangent has seen {self._exact} rounds, and lies at {self.at.value!r}")
+        if type(self.at.rise) is not float or not 0 <= self._exact <= len(self.history):
+            raise ValueError(f"its tangent has seen {self._exact} rounds, and lies at {self.at.rise!r}")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a saved state, and the tangent anew: older versions did not take values less that at the centre."""
+        """Take a saved state; tangents of older versions, whose values were not rises, are found anew."""
         vars(self).update(state)
-        self._exact = 0
+        if self.at is not None and not hasattr(self.at, "rise"):
+            self.at, self._exact = Anchor(self.at.z, 0.0, self.at.gradient), 0
 
     def prepare(self) -> Anchor:
         """Return the tangent at a point near the mode, found again when the past has grown by a tenth."""
