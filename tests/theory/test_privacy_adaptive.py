@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import math
 
@@ -97,6 +98,46 @@ def test_charging_what_came_out_is_caught(kind):
     delta = 0.05
     assert most(Filter(0.5, delta, kind=kind), RESPONSES[1:3], 4) <= delta
     assert most(Refunds(0.5, delta, kind=kind), RESPONSES[1:3], 4) > 1.5 * delta
+
+
+def most_in_long_runs(goal: tuple[float, float], kind: str, unit: float, larger: float = 1.0) -> float:
+    """Return the largest P(O) - e^epsilon Q(O) over policies of responses of `unit` and twice that, of any length.
+
+    Whenever it likes, a policy ends with one Gaussian release that takes what is left. The logarithm of dP/dQ is a
+    whole number of units, so that three numbers say all of the past. `larger` is how much more may be spent.
+    """
+    epsilon = goal[0]
+    budget = Filter(*goal, kind=kind)
+    prices = [budget.price(Cost(epsilon=k * unit)).spent for k in (1, 2)]
+    full = budget.price(Cost(mu=budget.left_mu)).spent * larger
+    one = budget.price(Cost(mu=1.0)).spent  # of the square of mu
+    chances = [1 / (1 + math.exp(k * unit)) for k in (1, 2)]  # of "yes" in Q, and of "no" in P
+
+    @functools.cache
+    def value(few: int, many: int, place: int) -> float:
+        """Return what is to be had, per Q-mass of the prefix."""
+        spent, ratio = few * prices[0] + many * prices[1], math.exp(place * unit)
+        best = max(ratio - math.exp(epsilon), 0.0)
+        mu = math.sqrt(max(full - spent, 0.0) / one)
+        if mu > 0:
+            room = (epsilon - place * unit) / mu
+            best = max(best, float(ratio * ndtr(mu / 2 - room) - math.exp(epsilon) * ndtr(-mu / 2 - room)))
+        for k, chance in enumerate(chances):
+            pure = (few + 2 * many + k + 1) * unit <= epsilon
+            if pure or spent + prices[k] <= full:
+                then = few + (k == 0), many + (k == 1)
+                up, down = value(*then, place + k + 1), value(*then, place - k - 1)
+                best = max(best, chance * up + (1 - chance) * down)
+        return best
+
+    return value(0, 0, 0)
+
+
+@pytest.mark.parametrize("kind", ["renyi", "gaussian"])
+@pytest.mark.parametrize(("epsilon", "delta", "unit"), [(1.0, 1e-4, 0.05), (3.0, 1e-3, 0.17)])
+def test_no_policy_of_a_long_run_breaks_the_goal_and_a_larger_budget_does(kind, epsilon, delta, unit):
+    assert most_in_long_runs((epsilon, delta), kind, unit) <= delta * (1 + 1e-9)
+    assert most_in_long_runs((epsilon, delta), kind, unit, 1.5) > delta
 
 
 def test_the_gaussian_filter_is_tight_and_a_larger_budget_is_caught():
