@@ -215,3 +215,60 @@ def test_gradients_of_smooth_functions_are_bounded_by_what_is_left():
         assert (left <= -square + 1e-9 * (1 + np.abs(left))).all()
         violated |= bool((left > -2 * square + 1e-9 * (1 + np.abs(left))).any())
     assert violated
+
+
+def plane_shares(targets, R, lam, levels, batch, beta, pull, nodes=24):
+    """Return mean regret in the plane as a share of the bound, and of one with half of the term of the noise; G = 1.
+
+    Losses are Huber's of the distance from a target; one normal vector, times `levels`, is the noise on all sums, so
+    that means are sums over Gauss-Hermite nodes. `targets` are several streams.
+    """
+    z, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    z = np.stack(np.meshgrid(z, z), axis=-1).reshape(-1, 2)
+    weights = np.outer(weights, weights).ravel() / (2 * np.pi)
+    streams, T, _ = targets.shape
+
+    def costs(away):
+        near = np.minimum(away, 1 / beta)
+        return beta * near * (away - near / 2)
+
+    x = total = np.zeros((streams, len(z), 2))
+    suffered = np.zeros(streams)
+    for t in range(T):
+        off = x - targets[:, t, None]
+        away = np.linalg.norm(off, axis=2)
+        suffered += costs(away) @ weights
+        out = np.maximum(1 - R / np.maximum(np.linalg.norm(x, axis=2), 1e-300), 0.0)
+        total = total + off * np.minimum(beta, 1 / np.maximum(away, 1e-300))[:, :, None] + pull * out[:, :, None] * x
+        if (t + 1) % batch == 0:
+            x = -(total + levels[(t + 1) // batch] * z) / lam
+    turn = np.linspace(0, 2 * np.pi, 48, endpoint=False)
+    fixed = np.concatenate([[[0.0, 0.0]], *(r * R * np.stack([np.cos(turn), np.sin(turn)], axis=1) for r in (0.5, 1))])
+    best = costs(np.linalg.norm(fixed[:, None] - targets[:, None], axis=3)).sum(axis=2).min(axis=1)
+    lengths = np.minimum(batch, T - batch * np.arange(-(-T // batch)))
+    plain = lam * R**2 / 2 + (lengths**2).sum() / (2 * lam) / (1 - batch * pull / lam)
+    noisy = (beta + pull) * 2 * (lengths * levels[: len(lengths)] ** 2).sum() / (2 * lam**2)
+    regret = (suffered - best).max()
+    return regret / (plain + noisy), regret / (plain + noisy / 2)
+
+
+def test_in_the_plane_runs_stay_below_the_bound_pulled_back_or_not():
+    """Streams of targets at the centre, on the circle of comparators and far off; noise that grows, stays or turns."""
+    rng, shares = np.random.default_rng(8), []
+    for k in range(120):
+        T, batch, R = int(rng.integers(3, 11)), int(rng.choice([1, 1, 2, 3])), 10 ** rng.uniform(-2, 0.5)
+        lam = np.sqrt(T * batch) / R * 10 ** rng.uniform(-1, 1.5)
+        beta = lam / T * 10 ** rng.uniform(-2, 0.5)
+        n = T // batch + 1
+        levels = lam * 10 ** rng.uniform(-1.5, 0.7) * [np.ones(n), np.sqrt(np.arange(n)), rng.normal(size=n)][k % 3]
+        levels[0] = 0.0
+        turn = rng.uniform(0, 2 * np.pi, size=(12, T))
+        size = R * rng.choice([0.0, 0.0, 1.0, 1e6], size=(12, T))
+        size[0] = 0.0
+        targets = size[:, :, None] * np.stack([np.cos(turn), np.sin(turn)], axis=2)
+        targets[1] = targets[1, :1]
+        pull = lam / batch * 10 ** rng.uniform(-3, -0.1) if k % 2 else 0.0
+        shares.append(plane_shares(targets, R, lam, levels, batch, beta, pull))
+    whole, half = np.max(shares, axis=0)
+    assert 0.8 < whole <= 1.0
+    assert half > 1.1

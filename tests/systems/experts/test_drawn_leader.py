@@ -4,10 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from scipy.stats import chi2
 
 import reticent as rt
-from reticent.planning import plan_drawn_leader, plan_private_dartboard
+from reticent.planning import DrawnLeaderPlan, plan_drawn_leader, plan_private_dartboard
 from reticent.systems.experts._drawn_leader import steepness
 from reticent.systems.experts._kernel import draw_along
 
@@ -107,6 +108,55 @@ def test_regret_stays_below_the_certificate(seed):
     losses = np.clip(rng.normal([0.4, 0.5, 0.6], 0.2, (4000, 3)), 0.0, 1.0)
     found = [float(rt.make(plan, rt.Linear(), seed=s).observe_many(losses).regret()) for s in range(5)]
     assert np.mean(found) <= plan.regret_bound
+
+
+def expected_regret(streams, plan):
+    """Return the expected regret of two experts in streams of +1, 0, -1: what the first loses beyond the other.
+
+    Its chance is (1 - y)/2, where y is a normal variable, cut off at -1 and 1: the mean is in closed form.
+    """
+    leader, T, b = plan.leader, plan.horizon, plan.batch
+    paid, sums = np.zeros(len(streams)), np.concatenate([np.zeros((len(streams), 1)), streams.cumsum(axis=1)], axis=1)
+    for first in range(0, T, b):
+        block = sums[:, min(first + b, T)] - sums[:, first]
+        # Sums less their mean are +-1/2 of the difference; noise has its deviation along (1, -1)/sqrt(2).
+        mean = sums[:, first] / plan.lam
+        spread = np.sqrt(2.0) * leader.sigma * leader.mechanism.deviation(first // b) / plan.lam if first else 1e-12
+        low, high = (-1 - mean) / spread, (1 - mean) / spread
+        below, above = ndtr(low), ndtr(-high)
+        heights = [np.exp(-(np.minimum(np.abs(end), 1e100) ** 2) / 2) for end in (low, high)]
+        cut = above - below + mean * (1 - above - below) + spread * (heights[0] - heights[1]) / np.sqrt(2 * np.pi)
+        paid -= block * cut / 2
+    return paid + np.abs(sums[:, -1]) / 2
+
+
+def worst_share(plan, rng, tries=4):
+    """Climb to streams of much regret, one round at a time; return the largest as a share of the bound."""
+    T, worst = plan.horizon, 0.0
+    for k in range(tries):
+        stream = np.ones(T) if k == 0 else rng.choice([-1.0, 0.0, 1.0], T)
+        value, better = expected_regret(stream[None], plan)[0], True
+        while better:
+            better = False
+            for i in rng.permutation(T):
+                others = np.tile(stream, (3, 1))
+                others[:, i] = -1.0, 0.0, 1.0
+                found = expected_regret(others, plan)
+                if found.max() > value + 1e-12:
+                    stream, value, better = others[int(found.argmax())], float(found.max()), True
+        worst = max(worst, value)
+    return worst / plan.regret_bound
+
+
+def test_no_stream_of_two_experts_passes_the_bound_and_one_without_noise_is_passed():
+    rng, shares, silent = np.random.default_rng(5), [], []
+    for T, b, sigma, lam in itertools.product((6, 25), (1, 4), (0.1, 1.0, 5.0), (1.0, 4.0, 15.0)):
+        plan = DrawnLeaderPlan(rt.Experts(2), T, 1.0, lam=lam, sigma=sigma, batch=b)
+        shares.append(worst_share(plan, rng))
+        quiet = DrawnLeaderPlan(rt.Experts(2), T, 1.0, lam=lam, sigma=sigma / 100, batch=b)
+        silent.append(shares[-1] * plan.regret_bound / quiet.regret_bound)
+    assert 0.98 < max(shares) <= 1.0
+    assert max(silent) > 1.2
 
 
 def test_blocks_of_rounds_do_not_matter():

@@ -46,6 +46,41 @@ def test_expected_regret_of_independent_losses_and_a_stream_that_breaks_it(mean)
     assert float(wrong) > 2 * plan.regret_bound
 
 
+def exact_regret(losses, chances, lengths, R=1.0):
+    """Return the expected regret for linear losses with these chances on a ball, by listing all sequences; G = 1."""
+    all_of_them = np.array(list(itertools.product(range(len(losses)), repeat=sum(lengths))))
+    rows, weights = losses[all_of_them], chances[all_of_them].prod(axis=1)
+    u = np.zeros_like(rows[:, 0])
+    paid, at = np.zeros(len(rows)), 0
+    for length in lengths:
+        w, points = np.zeros_like(u), np.zeros_like(u)
+        for t in range(at, at + length):
+            paid += (rows[:, t] * u).sum(axis=1)
+            points += w
+            w = w - R / math.sqrt(length) * rows[:, t]
+            w *= np.minimum(1.0, R / np.maximum(np.linalg.norm(w, axis=1, keepdims=True), 1e-300))
+        at, u = at + length, points / length
+    return float(weights @ (paid + R * np.linalg.norm(rows.sum(axis=1), axis=1)))
+
+
+def test_no_law_of_few_losses_breaks_the_bound_and_half_of_it_would_not_do():
+    """Two losses on a line, three in the plane, all sequences of up to ten and seven rounds in any epochs."""
+    rng, worst = np.random.default_rng(3), 0.0
+    for _ in range(300):
+        d = int(rng.integers(1, 3))
+        T = int(rng.integers(1, 11 if d == 1 else 8))
+        cuts = np.unique(rng.integers(1, T + 1, size=rng.integers(0, 4)))
+        lengths = tuple(int(n) for n in np.diff([0, *cuts[cuts < T], T]))
+        losses = rng.normal(size=(d + 1, d))
+        losses /= np.linalg.norm(losses, axis=1, keepdims=True)
+        losses *= rng.choice([1.0, 1.0, 0.3], size=(d + 1, 1))
+        plan = IndependentPlan(rt.Ball(d), T, 1.0, lengths=lengths)
+        found = exact_regret(losses, rng.dirichlet(np.full(d + 1, rng.choice([0.3, 1.0, 5.0]))), lengths)
+        assert found <= plan.regret_bound
+        worst = max(worst, found / plan.regret_bound)
+    assert worst > 0.7
+
+
 def test_certificates_do_not_rise_with_switches_and_few_are_enough():
     bounds = [plan_independent(rt.Ball(2), 10**6, 1.0, max_switches=S).regret_bound for S in range(14)]
     assert all(b <= a for a, b in itertools.pairwise(bounds))
