@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import reticent as rt
+from reticent.systems._bounds import noise_cost
 from reticent.systems.perturbed import _law
 from reticent.systems.perturbed._objective import ObjectivePlan, plan_objective
 
@@ -208,3 +209,158 @@ def test_decisions_sit_on_faces_exactly():
     gap = 1 - abs(np.asarray(trace.decisions()))
     assert ((gap == 0) | (gap > 1e-9)).all()
     assert (gap == 0).any()
+
+
+HALF = 0.4  # the square is narrow, and lam large, so that curvature costs little in the account
+
+
+def plane_law(w, rounds, lam, sigma):
+    """The log density of the state on a square, for rounds as pairs (gradient, Hessian) of functions."""
+    x, inside = np.clip(w, -HALF, HALF), (np.abs(w) < HALF) * 1.0
+    Z, A = -(lam * x + w - x), np.eye(2) + (lam - 1) * inside[:, None, :] * np.eye(2)
+    for gradient, hessian in rounds:
+        Z, A = Z - gradient(x), A + hessian(x) * inside[:, None, :]
+    determinant = A[:, 0, 0] * A[:, 1, 1] - A[:, 0, 1] * A[:, 1, 0]
+    return -(Z**2).sum(axis=1) / (2 * sigma**2) - math.log(2 * math.pi * sigma**2) + np.log(determinant)
+
+
+def away_from(c, s):
+    """The loss sqrt(s^2 + |x - c|^2), of slope at most 1, whose gradient turns with the point."""
+
+    def root(x):
+        return np.sqrt(s * s + ((x - c) ** 2).sum(axis=1))[:, None]
+
+    def hessian(x):
+        out = (x - c) / root(x)
+        return (np.eye(2) - out[:, None, :] * out[:, :, None]) / root(x)[:, :, None]
+
+    return (lambda x: (x - c) / root(x)), hessian
+
+
+def most_of_a_draw(one, other):
+    """Return the function of f and g that sums (f one - g other)+ over all outcomes, by their order in other/one."""
+    ratio = other / one
+    order = np.argsort(ratio)
+    sums = [np.append(0.0, law[order].cumsum()) for law in (one, other)]
+
+    def total(f, g):
+        last = np.searchsorted(ratio[order], f / np.maximum(g, 1e-300), side="right")
+        return f * sums[0][last] - g * sums[1][last]
+
+    return total
+
+
+def plane_game(family, history, batch, lam, sigma, p, phi, budget, epsilon, pair):
+    """The true hockey stick of two batches on a square, given the worst of some first states.
+
+    One round of the first batch is changed; the adversary sees the state, chooses the second batch, and sees it again.
+    """
+    alpha, out = math.exp(epsilon), 2 * batch + len(history) + 6 * sigma
+    edge, middle = (np.arange(36) + 0.5) * out / 36, HALF * ((np.arange(44) + 0.5) / 22 - 1)
+    axis = np.concatenate([-HALF - edge[::-1], middle, HALF + edge])
+    width = np.concatenate([np.full(36, out / 36), np.full(44, HALF / 22), np.full(36, out / 36)])
+    w, cell = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2), np.outer(width, width).ravel()
+
+    def law(rounds):
+        mass = np.exp(plane_law(w, rounds, lam, sigma)) * cell
+        assert abs(mass.sum() - 1) < 0.02
+        return np.maximum(mass / mass.sum(), 1e-300)
+
+    def keep(state, rounds, more):
+        ratio = np.exp(plane_law(state, rounds + more, lam, sigma) - plane_law(state, rounds, lam, sigma))
+        return (1 - p) * np.clip(ratio / phi, phi**-2, 1)
+
+    worst = 0.0
+    for beside in itertools.combinations_with_replacement(family, batch - 1):
+        firsts = [[*beside, *([row] if row else [])] for row in pair]
+        ours, theirs = (history + first for first in firsts)
+        seconds = [list(rows) for rows in itertools.combinations_with_replacement(family, batch)]
+        draws = [most_of_a_draw(law(ours + rows), law(theirs + rows)) for rows in seconds]
+
+        def rest(state, f, g, left, ours=ours, theirs=theirs, seconds=seconds, draws=draws):
+            best = np.maximum(f - alpha * g, 0)
+            for rows, draw in zip(seconds, draws, strict=True) if left else ():
+                one, other = keep(state, ours, rows), keep(state, theirs, rows)
+                kept = np.maximum(f * one - alpha * g * other, 0)
+                best = np.maximum(best, kept + draw(f * (1 - one), alpha * g * (1 - other)))
+            return best
+
+        for start in ((0.0, 0.0), (0.9 * HALF, 0.0), (-HALF - sigma, 0.1), (2 * sigma, -sigma)):
+            state = np.array([start])
+            one, other = (keep(state, history, first) for first in firsts)
+            fresh = rest(w, (1 - one) * law(ours), (1 - other) * law(theirs), budget - 1).sum()
+            worst = max(worst, rest(state, one, other, budget)[0] + fresh)
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("batch", "lam", "sigma", "p", "phi", "budget", "replace"),
+    [(1, 40.0, 1.5, 0.1, 3.0, 2, True), (2, 40.0, 1.5, 0.05, 4.0, 2, False), (2, 80.0, 8.0, 0.3, 1.2, 1, True)],
+)
+def test_two_batches_of_losses_in_all_directions(batch, lam, sigma, p, phi, budget, replace):
+    s = 0.3
+    family = [away_from(np.array(c), s) for c in ((0.0, 0.0), (1e4, 0.0))]  # the second is as good as linear
+    pair = (family[0], family[1] if replace else None)
+    fixed = {"lam": lam, "p": p, "budget": budget, "smoothness": 1 / s, "general": True, "batch": batch}
+    fixed["neighbors"] = "replace" if replace else "zero-out"
+    plan, loose = (  # the negative control: an account for more noise and a narrower clip than there are
+        ObjectivePlan(rt.Box([-HALF] * 2, [HALF] * 2), 2 * batch, 1.0, sigma=noise, phi=clip, **fixed)
+        for noise, clip in ((sigma, phi), (4 * sigma, math.sqrt(phi)))
+    )
+    caught = False
+    for epsilon in (0.0, 0.7):
+        true = plane_game(family, family[:1], batch, lam, sigma, p, phi, budget, epsilon, pair)
+        assert true <= plan.account().delta(epsilon) + 1e-3
+        caught |= bool(true > loose.account().delta(epsilon) + 1e-3)
+    assert caught
+
+
+def run_exactly(stream, plan):
+    """Return the expected regret and switches on [-1, 1], the law of state and draws on a grid; losses g x."""
+    lam, sigma, batch, T = plan.lam, plan.sigma, plan.batch, len(stream)
+    out = 2 * T + 8 * sigma
+    edge, middle = (np.arange(150) + 0.5) * out / 150, (np.arange(150) + 0.5) / 75 - 1
+    w = np.concatenate([-1 - edge[::-1], middle, 1 + edge])
+    cell = np.concatenate([np.full(150, out / 150), np.full(150, 1 / 75), np.full(150, out / 150)])
+    x = np.clip(w, -1, 1)
+    growth = np.log(np.where(abs(w) < 1, lam, 1.0) * cell)
+
+    def law(total):
+        mass = np.exp(-((lam * x + w - x + total) ** 2) / (2 * sigma**2) + growth)
+        return mass / mass.sum()
+
+    mass, paid, switches = np.zeros((plan.budget + 1, w.size)), 0.0, 0.0
+    mass[0] = law(0.0)
+    for t in range(T):
+        paid += stream[t] * float(mass.sum(axis=0) @ x)
+        if (t + 1) % batch:
+            continue
+        new = stream[: t + 1].sum()
+        Z, g = -(lam * x + w - x + stream[: t + 1 - batch].sum()), stream[t + 1 - batch : t + 1].sum()
+        ratio = np.exp(np.minimum((2 * g * Z - g * g) / (2 * sigma**2), 600.0))
+        keep = (1 - plan.p) * np.clip(ratio / plan.phi, plan.phi**-2, 1)
+        left = (mass * (1 - keep))[:-1].sum(axis=1)
+        mass[:-1] *= keep
+        mass[1:] += left[:, None] * law(new)
+        switches += left.sum()
+    return paid + abs(stream.sum()), switches
+
+
+def test_no_stream_of_signs_passes_the_bounds_on_regret_and_switches_and_noise_is_paid_for():
+    """All streams of six rounds, in batches too, the last of which may be short."""
+    streams = [np.array((1.0, *signs)) for signs in itertools.product((-1.0, 1.0), repeat=5)]
+    regret, quiet, changes, fewer = [], [], [], []
+    for batch, sigma, p, budget in itertools.product((1, 2, 4), (0.4, 3.0), (0.0, 0.3, 1.0), (1, 4)):
+        phi = 1.0 if p == 1 else math.exp(min(2.0, 0.8 * batch / sigma))
+        lam = math.sqrt(6 * batch + sigma**2)
+        plan = ObjectivePlan(rt.Interval(-1, 1), 6, 1.0, sigma=sigma, lam=lam, p=p, phi=phi, budget=budget, batch=batch)
+        found = np.array([run_exactly(stream, plan) for stream in streams]).max(axis=0)
+        regret.append(found[0] / plan.regret_bound)
+        changes.append(found[1] / plan.expected_switches)
+        quiet.append(found[0] / (plan.regret_bound - noise_cost(1, 1.0, lam, sigma)))
+        fewer.append(found[1] / (plan.coins * p) if p else 0.0)
+    assert 0.9 < max(regret) <= 1.0
+    assert 0.9 < max(changes) <= 1 + 1e-6
+    # Without the cost of the noise, and if coins were tossed for forced switches only, these would not hold.
+    assert max(quiet) > 1.0
+    assert max(fewer) > 1.0
