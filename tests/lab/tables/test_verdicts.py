@@ -77,6 +77,18 @@ def test_descent_in_blocks_is_told_apart_from_the_paper():
     assert "c = 0.035 at the points that it loses" in text
 
 
+def test_noisy_descent_is_told_apart_from_the_paper():
+    text = said(row("1.6", names.NOISY_DESCENT, LOST, WON) + row("1.7", names.NOISY_DESCENT, LOST, WON))
+    assert (
+        "Noisy descent is not in the paper's table. That its rate, d^(1/4) T^(1/2) epsilon^(-1/2), is the larger one "
+        "in row 6 shows by certificate at 1 of 2 points; as measured at 1 of 2 points. That its rate, "
+        "d^(1/4) T^(1/2) epsilon^(-1/2), is the smaller one in row 7 shows by certificate at 1 of 2 points; as "
+        "measured at 1 of 2 points."
+    ) in text
+    assert "the rates have P-COMW ahead (" in text
+    assert "its table names" not in text
+
+
 def test_ties_are_called_ties():
     near = ((100.0, 50.0), (100.5, 51.0))
     text = said(row("1.6", names.DP_FTRL, near, WON))

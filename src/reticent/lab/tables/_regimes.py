@@ -157,6 +157,9 @@ def _row(number: int, text: str, low: tuple[float, float] | None, high: tuple[fl
     if not rivals:  # the last row is the one where the paper calls the rival the current best
         rivals.append(Rival(_names.DP_FTRL, ahead="ours" if low is not None else "theirs"))
     rates |= {_names.DP_FTRL: _SUMS, _names.DP_FTRL_TREE: _SUMS}
+    if number > 1:  # not in the paper, but with DP-FTRL's rate; in the first row, above d^(1/2), it would be T^(1/2)
+        rates[_names.NOISY_DESCENT] = _SUMS
+        rivals.append(Rival(_names.NOISY_DESCENT, ahead="ours" if low is not None else "theirs", cited=False))
     return Regime(1, number, text, "epsilon", low, high, rates, tuple(rivals))
 
 

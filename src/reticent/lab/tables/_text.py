@@ -16,7 +16,8 @@ ABOUT = f"""
 # Tables 1 and 2 of the paper, made again: who wins
 
 For every regime of the paper's tables the previous best, as built in this library, beside P-COMW: what each promises
-and what each reaches, as regret a round. The paper states rates without constants and logarithms; levels have both.
+and what each reaches, as regret a round; rivals that are not in the paper's table are marked. The paper states rates
+without constants and logarithms; levels have both.
 Unit ball, slopes up to 1; neighbours differ in one round, and privacy holds for losses that react to decisions too.
 
 * A regime has points at a tenth and nine tenths of the way through it (in logarithms; an end that the paper leaves open

@@ -30,7 +30,9 @@ def verdict(levels: Sequence[Level], rows: Sequence[Mapping[str, Any]] = ()) -> 
     same = [level for level in levels if level["expected"] is None]
     for rival in dict.fromkeys(level["rival"] for level in same):
         said.append(_same([level for level in same if level["rival"] == rival]))
-    said.append(_extra([level for level in levels if not level["cited"] and level["expected"] is not None]))
+    extra = [level for level in levels if not level["cited"] and level["expected"] is not None]
+    for rival in dict.fromkeys(level["rival"] for level in extra):
+        said.append(_extra([level for level in extra if level["rival"] == rival]))
     for rival, expected in dict.fromkeys((level["rival"], level["expected"]) for level in levels):
         said.append(_why([level for level in levels if (level["rival"], level["expected"]) == (rival, expected)]))
     said.append(_above(rows))
@@ -137,12 +139,14 @@ def _same(levels: Sequence[Level]) -> str:
 
 
 def _extra(levels: Sequence[Level]) -> str:
-    if not levels:
-        return ""
+    """Say how one rival that is not in the paper's table, and has another rate than P-COMW, does."""
     rival, stated = levels[0]["rival"], levels[0]["rival_rate"]
-    return (
-        f"{rival} is not in the paper's table; that its rate, {stated}, is the larger one shows {_by_kind(levels, _of)}"
-    )
+    said = [f"{rival} is not in the paper's table"]
+    for ahead, words in ((False, "larger"), (True, "smaller")):
+        mine = [level for level in levels if (level["expected"] == rival) == ahead]
+        if mine:
+            said.append(f"that its rate, {stated}, is the {words} one in {places(mine)} shows {_by_kind(mine, _of)}")
+    return ". ".join(f"{one[0].upper()}{one[1:]}" for one in said)
 
 
 # Why the paper's order does not show, rival by rival: rates are the paper's, everything else is read off the points.
@@ -193,10 +197,11 @@ def _reason(rival: str, levels: Sequence[Level]) -> str:
     if levels[0]["expected"] == rival:
         run = [point for point in points if point["scale"] == "runnable"]
         ahead = sum(point["epsilon"] > math.sqrt(point["d"]) * point["T"] ** (-1 / 3) for point in run)
+        named = ", though its table names the other" if levels[0]["cited"] else ""
         return (
             "the best batch leaves P-COMW less there than the rate that the paper states for it "
             f"(bench/results/plans.md), and at {ahead} of {len(run)} runnable points, with epsilon above "
-            f"d^(1/2) T^(-1/3), the paper's own rates have P-COMW ahead, though its table names the other{size}"
+            f"d^(1/2) T^(-1/3), the rates have P-COMW ahead{named}{size}"
         )
     return f"constants and logarithms, which the rates leave out, decide at these sizes{size}"
 
