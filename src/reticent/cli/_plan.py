@@ -183,7 +183,10 @@ def _compared(wanted: dict[str, Any], aim: dict[str, Any]) -> Comparison:
     from reticent.cli._goal import compared, goal_of
 
     if wanted["horizon"] is None:
-        raise ValueError("--all needs a number of rounds as --horizon; only P-COMW does with an unknown one")
+        raise ValueError(
+            "--all compares certificates over a number of rounds, got --horizon unknown; give a number, or name one "
+            "system: P-COMW, filtered and noisy-descent (private) or budgeted (lazy) do without"
+        )
     return compared(goal_of(**wanted), **aim)
 
 

@@ -133,7 +133,8 @@ class Comparison:
             least = min((offer.cost(self.goal.loss) or _NOTHING).operations for offer in good)
             raise ValueError(
                 f"max_operations must be at least {_no_less(least, 2)} for the cheapest plan that meets this "
-                f"goal ({_wanted(self.goal)}), got {self.goal.max_operations!r}; None allows any"
+                f"goal ({_wanted(self.goal)}), got {self.goal.max_operations!r}; None allows any "
+                "(--max-operations inf)"
             )
         if self.goal.epsilon is not None and self.goal.delta is not None:
             check_claim(self.goal.epsilon, self.goal.delta)  # says in one line what every private system would
