@@ -9,6 +9,7 @@ from reticent._core import _names as names
 from reticent.lab.tables import TABLE_1, TABLE_2
 from reticent.lab.tables._make import LARGE, RUNNABLE, all_tasks
 from reticent.lab.tables._regimes import REGIMES
+from reticent.systems._checks import check_claim
 
 
 def on_boundary(rate, powers, variable):
@@ -60,6 +61,7 @@ def test_every_point_is_inside_its_regime(table, quick):
         seen.add((name, scale, task["system"]))
         if table == "table1":  # rows 5 to 7 are below T^(-1/6), the others above: no point is in two rows
             assert (task["value"] < task["rounds"] ** (-1 / 6)) == (int(name[2]) >= 5)
+            check_claim(task["value"], task["delta"])  # no planner refuses it
     regimes = TABLE_1 if table == "table1" else TABLE_2
     assert seen == {
         (regime.name, scale, system)

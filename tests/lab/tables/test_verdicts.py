@@ -30,6 +30,14 @@ def test_the_first_sentence_counts_the_points_where_the_paper_is_right():
     assert first == "The paper's order shows by certificate at 3 of 4 points; as measured at 3 of 4 points."
 
 
+def test_at_large_T_the_machine_is_a_reason_too():
+    machine = "at large T what the machine and the public grid add"
+    assert machine in said(row("1.6", names.DP_FTRL, WON) + row("1.6", names.DP_FTRL, LOST, scale="large"))
+    assert machine not in said(row("1.6", names.DP_FTRL, LOST) + row("1.6", names.DP_FTRL, WON, scale="large"))
+    lost = row("2.2", names.SHERMAN_KOREN_ANY, LOST, ours=names.PCOMW_LAZY, scale="large")
+    assert machine not in said(lost)  # nothing is private there
+
+
 def test_where_everything_is_as_the_paper_says_no_reason_is_given():
     text = said(row("1.2", names.FLAT, WON, WON))
     assert "by certificate at 2 of 2 points" in text

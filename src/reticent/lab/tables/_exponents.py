@@ -33,7 +33,9 @@ that their exponents trade against each other (condition number of 30 or more), 
 left out, but for the paper's constants, whose formula has exponents even where it says nothing. *Along*: the exponent
 of T when epsilon (or S) moves with T so that its place in the regime, and d, stay. Most regimes end where two terms of
 a bound are of one order in T; inside both keep one proportion however large T is, so that exponents at fixed epsilon
-show a mixture of both, while the one along the regime is that of the paper. Measured exponents are those of the panel.
+show a mixture of both, while the one along the regime is that of the paper. Private certificates at large T hold what
+the machine's arithmetic and the public grid add, too (see *Large T* above), and so do their exponents. Measured
+exponents are those of the panel.
 """.strip()
 
 HEADS = ("system", "paper's rate", "certificate, runnable T", "certificate, large T", "measured")

@@ -98,7 +98,7 @@ RUNNABLE, LARGE = "runnable", "large"
 
 _ROUNDS = {
     (RUNNABLE, False): (10**4, 6 * 10**4, 4 * 10**5),
-    (RUNNABLE, True): (3 * 10**3, 3 * 10**4),
+    (RUNNABLE, True): (4 * 10**3, 3 * 10**4),  # with fewer, the largest epsilon would be above 50, and refused
     (LARGE, False): (10**8, 10**10, 10**12),  # P-COMW is planned for up to 1e12 rounds
     (LARGE, True): (10**8, 10**12),
 }

@@ -203,7 +203,9 @@ def _reason(rival: str, levels: Sequence[Level]) -> str:
             f"(bench/results/plans.md), and at {ahead} of {len(run)} runnable points, with epsilon above "
             f"d^(1/2) T^(-1/3), the rates have P-COMW ahead{named}{size}"
         )
-    return f"constants and logarithms, which the rates leave out, decide at these sizes{size}"
+    large = levels[0]["variable"] == "epsilon" and any(_missed(level, "large")[rival] for level in levels)
+    machine = ", and at large T what the machine and the public grid add, which grows with T" if large else ""
+    return f"constants and logarithms, which the rates leave out, decide at these sizes{machine}{size}"
 
 
 def _panel(rival: str, levels: Sequence[Level]) -> str:
