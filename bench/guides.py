@@ -23,7 +23,7 @@ import numpy as np
 import reticent as rt
 from _report import PICTURES, drawing, facts_markdown, figure, run_sections, say, section_parser, table
 from reticent._core._look import Style
-from reticent._core._names import BUDGETED, DP_FTRL, FILTERED, INK, MUTED, OBJECTIVE, PCOMW
+from reticent._core._names import BUDGETED, DP_FTRL, FILTERED, INK, MUTED, NOISY_DESCENT, OBJECTIVE, PCOMW
 from reticent.domains import Domain
 from reticent.lab import demo, streams
 from reticent.systems.filtered import clip_for
@@ -180,7 +180,7 @@ def redraw_landscapes() -> None:
 
 
 def scorer(quick: bool) -> dict[str, Any]:
-    """Score people by three private systems at three levels of privacy, and without privacy."""
+    """Score people by five private systems at three levels of privacy, and without privacy."""
     stream = streams.get("randhie:rounds=2000" if quick else "randhie")
     features, labels = stream.block()
     rounds = stream.rounds
@@ -191,6 +191,7 @@ def scorer(quick: bool) -> dict[str, Any]:
     clip = clip_for(stream.loss, stream.lipschitz)
     plans: Plans = {
         FILTERED: lambda e: rt.planning.plan_filtered(stream.domain, None, stream.lipschitz, e, DELTA, clip=clip),
+        NOISY_DESCENT: lambda e: rt.planning.plan_noisy_descent(*goal, e, DELTA),
         "P-COMW": lambda e: rt.plan_private(*goal, e, DELTA),
         "objective perturbation": lambda e: rt.planning.plan_objective(*goal, e, DELTA, smoothness=0.25),
         "DP-FTRL": lambda e: rt.planning.plan_ftrl(*goal, e, DELTA),
@@ -244,7 +245,7 @@ def _auc(scores: np.ndarray, labels: np.ndarray) -> float:
 def _draw_scorer(rows: list[Row], best: Row, constant: float) -> None:
     from reticent._core._look import styles
 
-    names = {FILTERED: FILTERED, PCOMW: PCOMW, "objective perturbation": OBJECTIVE, DP_FTRL: DP_FTRL}
+    names = {name: name for name in (FILTERED, NOISY_DESCENT, PCOMW, DP_FTRL)} | {"objective perturbation": OBJECTIVE}
     drawn = styles(names.values())
     with drawing(PICTURES / "scorer.png", 2, height=2.7) as (top, bottom):
         for name, system in names.items():
