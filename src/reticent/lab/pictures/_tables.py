@@ -63,7 +63,7 @@ def winners(levels: Sequence[Mapping[str, Any]]) -> Figure:
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
         axis.set_ylim(y - 0.3, -0.7)
-        axis.set_xlabel("P-COMW's regret divided by the previous best's")
+        axis.set_xlabel("P-COMW's regret divided by that of the other")
         axis.set_title(f"Table {levels[0]['table']}: left of the line P-COMW wins")
         legend(figure, [axis])
     return figure
