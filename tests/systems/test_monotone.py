@@ -159,6 +159,24 @@ def test_more_epsilon_promises_no_less_where_draws_may_fail(planner, domain):
     assert found[-1] < 0.9 * found[0]
 
 
+@pytest.mark.parametrize(
+    ("planner", "asked", "most"),
+    [
+        # 26,419, 5.72e7 and 4.71e6: the budget was sought apart from the step, where most of delta was for failures.
+        ("P-COMW", Asked(TRIANGLE, 387_669, 0.195, 2.2e-10, 673, "zero-out"), 22_300),
+        ("P-COMW", Asked(TRIANGLE, 7_688_491_752, 2.99, 1.55e-8, 95_612), 8.3e6),
+        ("P-COMW", Asked(TRIANGLE, 2_522_660, 3.08, 3.065e-12, 314), 1.31e6),
+        # 2.79e7: the strength was the largest that privacy allows for a budget, and asked for a larger one.
+        ("flat weights", Asked(rt.Simplex(3), 325_598_569, 0.33, 3.616e-10, 52_978), 5.6e6),
+    ],
+    ids=["short", "long", "forced", "flat"],
+)
+def test_failures_that_take_most_of_delta_leave_plans_for_any_cap(planner, asked, most):
+    found = [certificate(planner, one) for one in (asked, replace(asked, max_switches=None))]
+    assert_falls(found)
+    assert found[1] < most
+
+
 def test_a_longer_horizon_promises_no_more_regret_per_round():
     # 3.08e-5 at 1e10 rounds and 3.85e-5 at 1e11 while the search did not know what the machine adds to draws.
     goals = [Asked(rt.Ball(10), horizon, 10.0, 1e-6, None) for horizon in (10**9, 10**10, 10**11, 10**12)]

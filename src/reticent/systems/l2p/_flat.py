@@ -187,16 +187,6 @@ class _Costs(Costs):
         goes_on: Flags = falls | (strength <= np.sqrt(d / (2 * stability)))
         return goes_on
 
-    def limit(self, at: Trials) -> float:
-        """Return the largest strength of one candidate that the cap allows and the measure can use."""
-        low, high = (math.log(end) for end in self.strengths)
-        if self.room(at, np.array([math.exp(high)]))[0]:
-            return math.inf
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.room(at, np.array([math.exp(middle)]))[0] else (low, middle)
-        return math.exp(low)
-
 
 def _plan(costs: _Costs, found: Found, G: float, claim: dict[str, Any]) -> FlatPlan | None:
     """Return the plan of a candidate: its budget a whole number, and the largest beta that serves and is private."""
@@ -217,7 +207,13 @@ def _plan(costs: _Costs, found: Found, G: float, claim: dict[str, Any]) -> FlatP
             low, best = middle, plan
         else:
             high = middle
-    return None if best is None else replace(best, **claim)
+    if best is None:
+        return None
+    # Where draws may fail privacy may leave room for far more than the budget does (docs/theory, Q11).
+    enough = costs.limit(at, budget) * unit
+    if p < 1 and enough < best.beta:
+        best = min(best, replace(best, beta=enough), key=lambda plan: plan.regret_bound)
+    return replace(best, **claim)
 
 
 def _propose(goal: Goal) -> FlatPlan:

@@ -26,6 +26,7 @@ Flags = NDArray[np.bool_]
 
 # Halvings of the range of strengths: in the coarse grid, and near a candidate.
 _ROUGH, _FINE = 24, 30
+_LIMIT = 40  # where a budget ends
 # Sizes of the first steps in batch, p, margin and shape, by what they shrink, and where they end.
 _SIZES, _SHRINK, _LAST = np.array([0.7, 0.9, 0.7, 0.9]), 0.6, 0.01
 _TURNS = 60
@@ -135,10 +136,29 @@ class Costs(ABC):
         useful = self.useful(at, strength)
         if math.isinf(self.cap):
             return useful
+        allowed: Flags = useful & self._within(at, strength, self.cap)
+        return allowed
+
+    def _within(self, at: Trials, strength: Array, budget: Array | float) -> Flags:
+        """Say which strengths ask for no more than a budget."""
         n, _, mean, deviation = self._number(at, self.law(at, strength))
         asked = np.minimum(np.maximum(mean + at.margin * deviation, 1.0), n)
-        allowed: Flags = useful & (asked <= self.cap * (1 + 1e-9))
-        return allowed
+        within: Flags = asked <= budget * (1 + 1e-9)
+        return within
+
+    def limit(self, at: Trials, budget: float = math.inf) -> float:
+        """Return the largest strength of one candidate within the cap, of use, and that asks for no larger budget."""
+        low, high = (math.log(end) for end in self.strengths)
+
+        def allowed(strength: Array) -> bool:
+            return bool(self.room(at, strength)[0] and self._within(at, strength, budget)[0])
+
+        if allowed(np.array([math.exp(high)])):
+            return math.inf
+        for _ in range(_LIMIT):
+            middle = (low + high) / 2
+            low, high = (middle, high) if allowed(np.array([math.exp(middle)])) else (low, middle)
+        return math.exp(low)
 
     def leak(self, at: Trials, strength: Array, budget: Array | None = None) -> Array:
         """Return the delta of each candidate at the epsilon of the goal."""

@@ -23,7 +23,7 @@ from reticent.systems._checks import (
 from reticent.systems.pcomw._lazy import MeasureCosts
 from reticent.systems.pcomw._plan import Plan, doubling, per_epoch
 from reticent.systems.pcomw._regret import regret_bound
-from reticent.systems.pcomw._search import FLATTEST, Found, PrivateGoal, search
+from reticent.systems.pcomw._search import Found, PrivateGoal, search
 from reticent.systems.pcomw._switching import Switching
 
 # The part of epsilon that is aimed at, the least and the most that will do: the accountant solves to a part in 1e10.
@@ -35,6 +35,9 @@ _OFF = 0.05
 # How often: of hundreds of millions of switches the deviation is a part in 1e4, and each turn halves what it is off by.
 _TURNS = 12
 _STEEPEST = 10.0
+# Where failures of draws take more of delta than this, budget and step are sought together, as near to a jump as this;
+# delta hardly depends on the step there, and this is the least slope that is believed in.
+_RISKY, _NEXT, _FLATTEST = 0.1, 1e-4, 1e-4
 
 
 def certified(goal: PrivateGoal, found: Found) -> Plan | None:
@@ -44,6 +47,8 @@ def certified(goal: PrivateGoal, found: Found) -> Plan | None:
     search had a wrong idea of that candidate.
     """
     budget = found.budget(goal, found.step)
+    if found.p < 1 and 2 * goal.machine.failure * budget > _RISKY * goal.delta:
+        return _solved(goal, found, found.step, None)
     plan = _solved(goal, found, found.step, budget)
     for _ in range(_TURNS):
         if plan is None:
@@ -57,13 +62,17 @@ def certified(goal: PrivateGoal, found: Found) -> Plan | None:
     return plan
 
 
-def _solved(goal: PrivateGoal, found: Found, start: float, budget: int) -> Plan | None:
-    """Solve for the step: the account grows with it. A secant rule between bounds that close in."""
+def _solved(goal: PrivateGoal, found: Found, start: float, budget: int | None) -> Plan | None:
+    """Solve for the step: the account grows with it. A secant rule between bounds that close in.
+
+    Without a budget that of each step is taken, which grows with it too: where draws may fail, a fixed one leaves a
+    step that asks for quite another budget. Its jumps may stand between the step and the goal: the last step before.
+    """
     top = math.log(found.limit(goal))
     aim, x, slope = _level(_AIM * goal.delta), min(math.log(start), top), 1.0
-    low, high, last = -math.inf, math.inf, (math.nan, math.nan)
+    low, high, last, best = -math.inf, math.inf, (math.nan, math.nan), None
     for _ in range(_TRIES):
-        plan = build(goal, found, math.exp(x), budget)
+        plan = build(goal, found, math.exp(x), found.budget(goal, math.exp(x)) if budget is None else budget)
         if plan is None:
             return None
         ledger = account(plan)
@@ -72,14 +81,17 @@ def _solved(goal: PrivateGoal, found: Found, start: float, budget: int) -> Plan 
             return plan
         y = _level(ledger.delta(_AIM * goal.epsilon)) - aim
         low, high = (x, high) if y <= 0 else (low, x)
+        best = plan if private and y <= 0 else best
+        if budget is None and best is not None and high - low <= _NEXT:
+            break
         if x != last[0] and y != last[1] and not math.isnan(last[0]):
-            slope = min(max((y - last[1]) / (x - last[0]), FLATTEST), 8.0)
+            slope = min(max((y - last[1]) / (x - last[0]), _FLATTEST), 8.0)
         last = x, y
         x -= min(max(y / slope, -1.0), 1.0)
         if not low < x < high:
             x = (low + high) / 2
         x = min(x, top)
-    return None
+    return best
 
 
 def build(goal: PrivateGoal, found: Found, step: float, budget: int) -> Plan | None:

@@ -410,6 +410,7 @@ _Range = tuple[float, float]
 _SIZES = np.array([0.5, 0.7, 0.5, 0.5, 0.7])
 _SHRINK, _LAST, _BANDS = 0.55, 0.02, 4
 _TURNS = 60
+_FEW = 60  # draws
 
 
 @dataclass(frozen=True)
@@ -594,14 +595,18 @@ def _forced(costs: Costs) -> Found:
     goal, T = costs.goal, costs.goal.horizon
     least = _least_batch(goal)
     top = max(least, T // 2)
-    batches, precisions = np.unique(np.round(np.geomspace(least, top, 80))), costs.precisions(80)
+    # Regret jumps where one draw less is needed: the shortest batches with few draws are looked at one by one.
+    few = np.ceil(T / (np.arange(1, _FEW + 1) + 1.0))
+    few = few[(few >= least) & (few <= top)]
+    batches, precisions = np.unique([*np.round(np.geomspace(least, top, 80)), *few]), costs.precisions(80)
     for _ in range(3):
         b, precision = (axis.ravel() for axis in np.meshgrid(batches, precisions, indexing="ij"))
         step = costs.forced_step(forced_budget(T, b))
         total = costs.measure(step, precision, b)
         i = int(total.argmin())
         width = max(1.0, 0.15 * b[i])
-        batches = np.unique(np.round(np.clip(np.linspace(b[i] - width, b[i] + width, 61), least, top)))
+        near = np.round(np.clip(np.linspace(b[i] - width, b[i] + width, 61), least, top))
+        batches = np.unique([*near, *few[np.abs(few - b[i]) <= width]])
         precisions = precision[i] * np.geomspace(0.8, 1.25, 21)
     return Found(float(total[i]), int(b[i]), 1.0, 0.0, 0.0, float(precision[i]), float(step[i]))
 
