@@ -200,7 +200,7 @@ def _print_all(found: Comparison, assumed: bool) -> None:
     for offer in found:
         assert offer.plan is not None
         vacuous = " (vacuous)" if offer.plan.vacuous else " (not certified)" if offer.plan.regret_bound is None else ""
-        dear = "" if found.affordable(offer) else " (too many)"
+        dear = " (fewer switches)" if offer.fewer else "" if found.affordable(offer) else " (too many)"
         certified = f"{offer.regret_bound / goal.horizon:.5g}{vacuous}"
         if found.resting is not None:
             tried = ["", ""] if offer.tried is None else [f"{offer.tried.loss:.5g}", f"{offer.tried.switches:,.0f}"]
@@ -259,6 +259,7 @@ def _offers(found: Comparison) -> dict[str, Any]:
             "expected_switches": offer.plan.expected_switches,
             "assumes": offer.assumes,
             "vacuous": offer.plan.vacuous,
+            "fewer_switches": offer.fewer,
             "cost": _cost(offer.plan.cost(found.goal.loss), found.goal.horizon),
             "tried": None if offer.tried is None else offer.tried._asdict(),
         }

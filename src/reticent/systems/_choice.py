@@ -32,7 +32,7 @@ from reticent.systems import (
     perturbed,
 )
 from reticent.systems._checks import check_adversary, check_claim, check_neighbors, check_rounds, check_scale
-from reticent.systems._cost import MOST_OPERATIONS, Cost, in_short
+from reticent.systems._cost import MOST_OPERATIONS, Cost, affordable_switches, in_short
 from reticent.systems._goal import Goal, NotApplicable, System
 from reticent.systems._likeness import Tried, resting, tried
 from reticent.systems._plan import BasePlan
@@ -71,6 +71,8 @@ class Offer:
     reason: str = ""
     tried: Tried | None = None
     """How the plan did on public data, where it was tried; else `reason` may say why it was not."""
+    fewer: bool = False
+    """Whether it has as few switches as `max_operations` leaves room for: another offer of this system has more."""
 
     @property
     def regret_bound(self) -> float:
@@ -204,6 +206,7 @@ class Comparison:
         assert cost is not None
         marks = ["vacuous"] if plan.vacuous else ["not certified"] if plan.regret_bound is None else []
         marks += [] if self.affordable(offer) else ["too much work"]
+        marks += ["fewer switches, less work"] if offer.fewer else []
         marks += [offer.reason] if measured and offer.tried is None else []
         cells = []
         if measured:
@@ -269,7 +272,7 @@ def compare_plans(
     A certificate that says no more than what staying at the centre does is marked as vacuous, and none is shown that is
     above what any decisions suffer. Operations of a round and memory are estimates
     (`plan.cost(loss)` says more); what takes more than `max_operations` over the whole horizon is shown, but is not
-    `best`.
+    `best`: a second offer of that system has as many switches as this leaves room for.
 
     `aim="ordinary"` puts first what does well on ordinary streams, each plan with the same privacy and changes as
     before. `like` is **public** data, or a model of yours: arrays as `observe_many` takes them, or a stream of the lab.
@@ -299,10 +302,38 @@ def compare_plans(
             offers.append(Offer(system.name, system.answer(goal)))
         except NotApplicable as why:
             refusals.append(Offer(system.name, None, str(why)))
-    # What is capped is told apart by what its own theorem says.
-    offers.sort(key=lambda offer: (offer.regret_bound, offer.plan.regret_bound or 0.0 if offer.plan else 0.0))
-    found = Comparison(goal, tuple(offers), tuple(refusals), aim, certificate_at_most)
+    found = Comparison(goal, _in_order(offers), tuple(refusals), aim, certificate_at_most)
+    found = replace(found, offers=_in_order([*offers, *_less_work(found)]))
     return found if aim == AIMS[0] else _ordinary(found, like)
+
+
+def _in_order(offers: list[Offer]) -> tuple[Offer, ...]:
+    """Return offers by their certificates; what is capped is told apart by what its own theorem says."""
+    return tuple(sorted(offers, key=lambda one: (one.regret_bound, one.plan.regret_bound or 0.0 if one.plan else 0.0)))
+
+
+def _less_work(found: Comparison) -> list[Offer]:
+    """Return plans with fewer switches, of systems that would be chosen if their plans did not take too much work.
+
+    Else more switches, or less privacy, might leave a plan that cannot be afforded, and so promise less.
+    """
+    goal, less = found.goal, []
+    lazy = {system.name: system for system in SYSTEMS if system.lazy}
+    for offer in found.offers:
+        plan, cap = offer.plan, goal.max_switches
+        if plan is None or goal.max_operations is None or plan.domain != goal.domain:
+            continue
+        if found.affordable(offer):
+            break
+        count = affordable_switches(plan, goal.loss, goal.max_operations)
+        if offer.system not in lazy or not count or (cap is not None and cap <= count):
+            continue
+        try:
+            again = Offer(offer.system, lazy[offer.system].answer(replace(goal, max_switches=count)), fewer=True)
+        except NotApplicable:
+            continue
+        less += [again] if found.affordable(again) else []
+    return less
 
 
 def _ordinary(found: Comparison, like: Any) -> Comparison:

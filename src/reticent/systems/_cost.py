@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from reticent.domains import Domain
 from reticent.losses import Custom, GeneralisedLinear, Linear, Loss, Squared
 
 if TYPE_CHECKING:
@@ -103,6 +105,28 @@ def in_short(cost: Cost, rounds: int) -> tuple[str, str]:
     while size >= 999.5 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
     return f"{float(f'{work:.1g}'):,.4g}" if work < 1e4 else f"{digits}e{int(power)}", f"{size:.3g} {_UNITS[unit]}"
+
+
+class _Changing(NamedTuple):
+    """What the cost of a plan depends on."""
+
+    domain: Domain
+    horizon: int | None
+    expected_switches: float
+
+
+def affordable_switches(plan: BasePlan, loss: Loss, most: float) -> int | None:
+    """Return how often a plan of this kind may change so that a run takes no more than `most` operations.
+
+    None if so few changes help nothing: the rounds alone take that much.
+    """
+    none, one = (
+        _KINDS[plan.work](cast("BasePlan", _Changing(plan.domain, plan.horizon, count)), loss).operations
+        for count in (0.0, 1.0)
+    )
+    if one <= none or one > most:
+        return None
+    return math.floor((most - none) / (one - none) * (1 - 1e-9))
 
 
 def cost_of(plan: BasePlan, loss: Loss) -> Cost:

@@ -300,7 +300,8 @@ def offers(rounds: int, dim: int, epsilon: float | None = None, switches: int | 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of vacuous certificates, which are not chosen
         found = rt.compare_plans(rt.Ball(dim), rounds, 1.0, rt.Logistic(), **goal)
-    stays = [offer for offer in found if offer.plan is not None and offer.plan.domain == found.goal.domain]
+    whole = [offer for offer in found if not offer.fewer]
+    stays = [offer for offer in whole if offer.plan is not None and offer.plan.domain == found.goal.domain]
     return {
         "bounds": {offer.system: offer.regret_bound / rounds for offer in stays},
         "smooth": [offer.system for offer in stays if "smooth" in offer.assumes],
