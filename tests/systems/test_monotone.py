@@ -168,8 +168,10 @@ def test_more_epsilon_promises_no_less_where_draws_may_fail(planner, domain):
         ("P-COMW", Asked(TRIANGLE, 2_522_660, 3.08, 3.065e-12, 314), 1.31e6),
         # 2.79e7: the strength was the largest that privacy allows for a budget, and asked for a larger one.
         ("flat weights", Asked(rt.Simplex(3), 325_598_569, 0.33, 3.616e-10, 52_978), 5.6e6),
+        # 2.36e8, and 2.13e8 for 114 switches: walks over batches stayed where they began, at 17 draws or at 21.
+        ("lazy-to-private, centre", Asked(rt.Simplex(20), 1_026_605_840, 29.64, 4.68e-11, 114), 2.14e8),
     ],
-    ids=["short", "long", "forced", "flat"],
+    ids=["short", "long", "forced", "flat", "few draws"],
 )
 def test_failures_that_take_most_of_delta_leave_plans_for_any_cap(planner, asked, most):
     found = [certificate(planner, one) for one in (asked, replace(asked, max_switches=None))]

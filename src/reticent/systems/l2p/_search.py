@@ -30,6 +30,7 @@ _LIMIT = 40  # where a budget ends
 # Sizes of the first steps in batch, p, margin and shape, by what they shrink, and where they end.
 _SIZES, _SHRINK, _LAST = np.array([0.7, 0.9, 0.7, 0.9]), 0.6, 0.01
 _TURNS = 60
+_FEW = 60  # draws
 # With a cap on switches: parts of it that forced switches may take, and margins of the budget, to start from.
 _SHARES, _MARGINS = (0.03, 0.1, 0.25, 0.5, 0.8), (0.5, 2.0, 4.0)
 # The least margin: with a cap it may pay to run out of switches.
@@ -201,14 +202,19 @@ def search(costs: Costs) -> list[Found]:
     found = []
     for forced in (True, False):
         p = np.array([0.0]) if forced else np.linspace(math.log(min(1e-3, 3 / T)), math.log(0.8), 11)
-        short = batches if forced else np.log(np.unique(np.round(np.geomspace(1, max(1.0, T**0.6), 9))))
+        short = np.log(np.unique(np.round(np.geomspace(1, max(1.0, T**0.6), 9))))
+        if forced:  # regret jumps where one draw less is needed: the shortest batches with few draws are starts too
+            few = np.ceil(T / (np.arange(1, _FEW + 1) + 1.0))
+            few = few[(few >= _shortest(costs)) & (few <= max(1.0, T / 2))]
+            short = np.unique(np.concatenate([batches, np.log(few)]))
         axes = [short, p, np.array([3.0]), shapes]
         points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
         if not forced and math.isfinite(costs.cap):
             points = np.concatenate([points, _sharing(costs, short, shapes)])
         total, _ = costs.total(points, _ROUGH)
         best = _walk(costs, points[int(total.argmin())], forced)
-        found += [_walk(costs, whole, forced, fixed=True) for whole in _whole(best.point)]
+        wholes = _whole(best.point) + (_nearby(costs, best.point) if forced else [])
+        found += [_walk(costs, whole, forced, fixed=True) for whole in wholes]
     return found
 
 
@@ -232,6 +238,17 @@ def _whole(point: Array) -> list[Array]:
         moved = point.copy()
         moved[0] = math.log(batch)
         found.append(moved)
+    return found
+
+
+def _nearby(costs: Costs, point: Array) -> list[Array]:
+    """Return a candidate that draws afresh with the shortest batches for about as many draws, if those are few."""
+    draws = math.ceil(costs.T / math.exp(point[0])) - 1
+    found = []
+    for count in range(max(1, draws - 1), min(draws + 2, _FEW) + 1):
+        moved, batch = point.copy(), math.ceil(costs.T / (count + 1))
+        moved[0] = math.log(batch)
+        found += [moved] if batch >= _shortest(costs) else []
     return found
 
 
