@@ -5,10 +5,13 @@ constant. As long as sums were of losses, and not of how they grow from the cent
 the whole batch became a tie, and whether a decision was kept told the two apart: 949 of 32,879 against 30 of 38,418.
 """
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import reticent as rt
+from reticent.gibbs._kinks import _sum_at
 from reticent.planning import plan_flat, plan_l2p, plan_private
 from reticent.systems.l2p._flat import DartboardCoin
 from reticent.systems.l2p._l2p import ComparedCoin
@@ -94,6 +97,66 @@ def test_draws_do_not_either(method, loss):
     # Samplers look for a good reference point: where it lies may change in its last digits, and with it the draws.
     for far in FAR:
         assert np.mean(np.abs(made[far] - made[4.0]) < 1e-9) > 0.99
+
+
+# On a line, a round's slope used to be summed up over its breaks, from minus infinity on: lost where they are far out.
+
+
+def on_a_line(loss, features, targets, beta=0.5):
+    measure = rt.Gibbs(LINE, loss, beta=beta, lam=3.0)
+    measure.observe_many(np.linspace(-1.0, 1.0, 5)[:, None], np.linspace(0.5, -0.5, 5))
+    measure.observe_many(np.array(features)[:, None], np.array(targets))
+    return measure
+
+
+def slopes_on_a_line(measure, points):
+    """What the line sampler takes for the slope of the sum of the losses, and what the rows say."""
+    measure.draw(np.random.default_rng(1), "line")
+    sampler = measure._samplers["line"]
+    parts = sampler.parts(1000)
+    sums = (*parts.base[:2], parts.breaks, parts.prefix, parts.starts[: parts.counts[0] + 1], parts.origins)
+    return [(_sum_at(sums, x)[1], measure._history.gradient(np.array([x]))[0]) for x in points]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("side", [1.0, -1.0])
+@pytest.mark.parametrize("loss", LOSSES[:3], ids=repr)
+def test_slopes_on_a_line_do_not_care_on_which_side_a_round_is(loss, side, sign):
+    for far in (4.0, *FAR, 2.0**53 + 6, 1e300):
+        found = slopes_on_a_line(on_a_line(loss, [sign] * 3, [side * far] * 3), [-0.93, -0.1, 0.61])
+        assert [one for one, _ in found] == pytest.approx([other for _, other in found], rel=1e-13)
+
+
+@pytest.mark.parametrize(("width", "target", "wrong"), [(0.5, -1e16, -0.5), (1.0, -(2.0**53) - 2, 3.0)])
+def test_slopes_that_are_summed_over_breaks_are_wrong_far_out(width, target, wrong):
+    """The negative control: a round that falls for one that rises, and one three times as steep as any may be."""
+    slope = Fraction(-width)
+    for margin, bend in ((-width, 1.0), (width, -1.0)):
+        slope -= Fraction(bend * (margin + target))  # the sum exact, the place of the break not
+    assert slope == wrong
+    ((found, exact),) = slopes_on_a_line(on_a_line(rt.Huber(width), [1.0], [target], beta=0.5), [0.0])
+    without = slopes_on_a_line(on_a_line(rt.Huber(width), [0.0], [0.0]), [0.0])[0][1]
+    assert found - without == pytest.approx(width) == exact - without
+
+
+@pytest.mark.parametrize("loss", LOSSES[:3], ids=repr)
+@pytest.mark.parametrize("feature", [1e-149, -1e-149, 1e-100])
+def test_breaks_that_are_no_numbers_leave_a_measure_as_it_is(loss, feature):
+    """A break at minus infinity made the slope no number, and the draw had no end."""
+    for target in (-1e200, 1e200, -1e300):
+        found = slopes_on_a_line(on_a_line(loss, [feature], [target]), [-0.93, 0.61])
+        without = [measure for _, measure in slopes_on_a_line(on_a_line(loss, [0.0], [0.0]), [-0.93, 0.61])]
+        assert [one for one, _ in found] == pytest.approx(without, rel=1e-13)
+
+
+@pytest.mark.parametrize("width", [1e-3, 1e-6, 1e-9, 1e-12, 1e-15, 1e-16, 3e-17])
+def test_narrow_huber_losses_are_as_steep_as_they_say(width):
+    """Between two breaks slopes rose by what is left of their distance, which for 1e-16 is nothing or twice as much."""
+    rng = np.random.default_rng(7)
+    targets, features = rng.uniform(-0.9, 0.9, 50), rng.choice([-1.0, 1.0], 50)
+    measure = on_a_line(rt.Huber(width), features, features * targets, beta=0.5 / width)
+    for found, exact in slopes_on_a_line(measure, [-0.97, -0.3, 0.21, 0.95]):
+        assert found / width == pytest.approx(exact / width, abs=1e-6)
 
 
 def test_a_custom_loss_moves_a_sum_by_its_declared_slope_at_most():

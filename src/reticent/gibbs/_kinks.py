@@ -18,6 +18,9 @@ from reticent.losses import Rows
 
 _RATIO = 4  # a level is merged into the one before it unless that is this many times longer
 _LEVELS = 64  # more than there can be: each is that many times shorter than the one before
+# Two breaks that are nearer than this, as a part of the interval, are one kink: sums of curvatures of the rest of it
+# would have fewer digits than that leaves.
+_NARROW = 2.0**-26
 
 
 @kernel
@@ -66,10 +69,11 @@ class LineParts(NamedTuple):
     lo: float
     hi: float
     points: Array
-    """Where a loss has its breaks, by its margin; the jumps of slope and curvature there, and the two end slopes."""
+    """Where a loss has its breaks, by its margin, and the jumps of slope and curvature there."""
     slopes: Array
     bends: Array
     ends: Array
+    """Of each of its pieces, continued to the margin 0, the slope there; and its curvature."""
     base: Array
     """Slope and curvature at 0 of what no break between lo and hi is part of, and what rounding has left of them."""
     breaks: Array
@@ -89,25 +93,41 @@ def _breaks(line, first, n, at):
     What the others make of slope and curvature at 0 is added to the base.
     """
     count = at
-    vectors, offsets, ends = line.past.vectors, line.past.offsets, line.ends
+    vectors, offsets = line.past.vectors, line.past.offsets
     base, low = line.base[:2], line.base[2:]
     for i in range(first, n):
         a = vectors[i, 0]
         if abs(a) < 1e-150:
             continue  # a constant, to far beyond double precision
-        # As a function of x the row starts, at minus infinity, with one of its two end slopes and no curvature.
-        add_exactly(base, low, 0, a * (ends[0] if a > 0.0 else ends[1]))
-        for k in range(line.points.size):
+        passed, before, last = 0, -np.inf, 0
+        for order in range(line.points.size):
+            k = order if a > 0.0 else line.points.size - 1 - order  # from left to right
             x = (line.points[k] - offsets[i]) / a
-            jump, bend = abs(a) * line.slopes[k], a * abs(a) * line.bends[k]
             if x <= line.lo:
-                add_exactly(base, low, 0, jump - bend * x)
-                add_exactly(base, low, 1, bend)
+                passed += 1
             elif x < line.hi:
+                jump, bend = abs(a) * line.slopes[k], a * (abs(a) * line.bends[k])
+                if before > line.lo and bend < 0.0 and bend == -line.jumps[count - 1, 1]:
+                    # Between two breaks the slope rises by what it should, wherever rounding has moved them.
+                    rise = abs(a * line.bends[k]) * abs(line.points[k] - line.points[last])
+                    if x - before < _NARROW * (line.hi - line.lo):
+                        line.breaks[count - 1] = 0.5 * (before + x)
+                        line.jumps[count - 1, 0] += jump + rise
+                        line.jumps[count - 1, 1] = 0.0
+                        continue
+                    line.jumps[count - 1, 1] = rise / (x - before)
+                    bend = -line.jumps[count - 1, 1]
                 line.breaks[count] = x
                 line.jumps[count, 0] = jump
                 line.jumps[count, 1] = bend
+                before, last = x, k
                 count += 1
+        # The piece that the row has at lo. As a sum over the breaks before it, its slope would be lost in how far out
+        # these may lie.
+        piece = passed if a > 0.0 else line.points.size - passed
+        add_exactly(base, low, 0, a * line.ends[piece, 0])
+        add_exactly(base, low, 0, a * (line.ends[piece, 1] * offsets[i]))
+        add_exactly(base, low, 1, a * (a * line.ends[piece, 1]))
     return count
 
 
@@ -188,6 +208,18 @@ def draw_line(rng, line, n, out):
     return DRAWN
 
 
+def _ends(points: Array, slopes: Array, bends: Array, first: float) -> Array:
+    """Return the pieces of a loss from left to right, each as its slope at the margin 0, continued, and its curvature.
+
+    >>> _ends(np.array([-2.0, 2.0]), np.zeros(2), np.array([1.0, -1.0]), -2.0)
+    array([[-2.,  0.],
+           [ 0.,  1.],
+           [ 2.,  0.]])
+    """
+    jumps = np.stack([slopes - bends * points, bends], axis=1)
+    return np.cumsum(np.vstack([[[first, 0.0]], jumps]), axis=0)
+
+
 @saved("sampler of kinks on a line")
 class KinkSampler:
     """Draws for piecewise quadratic losses on an interval, with O(log t) levels of O(log t) search per evaluation."""
@@ -202,8 +234,8 @@ class KinkSampler:
         self.history, self.beta, self.lam = history, beta, lam
         points, slopes, bends, first = pieces
         points = points - history.shift
-        ends = np.array([first, first + slopes.sum() + bends @ (points[-1] - points)])  # at minus and plus infinity
         body = history.domain.body
+        ends = _ends(points, slopes, bends, first)
         self.shape = float(body.lo[0]), float(body.hi[0]), points, slopes, bends, ends, np.zeros(4)
         self.breaks = np.zeros(0)
         self.jumps = np.zeros((0, 2))
@@ -214,10 +246,14 @@ class KinkSampler:
         self.guess = np.zeros(1)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a saved state; those of older versions have sums in single precision only."""
+        """Take a saved state; those of older versions have sums in single precision only, and two slopes for pieces."""
         vars(self).update(state)
-        if self.shape[-1].size == 2:
-            self.shape = *self.shape[:-1], np.append(self.shape[-1], [0.0, 0.0])
+        lo, hi, points, slopes, bends, ends, base = self.shape
+        if ends.ndim == 1:
+            ends = _ends(points, slopes, bends, float(ends[0]))
+        if base.size == 2:
+            base = np.append(base, [0.0, 0.0])
+        self.shape = lo, hi, points, slopes, bends, ends, base
 
     def _catch_up(self, found: KinkSampler) -> None:
         pairs: Any = zip(found.shape[:-1], self.shape[:-1], strict=True)
