@@ -209,10 +209,22 @@ far = st.floats(-1e6, 1e6) | st.floats(-1e20, 1e20) | st.floats(-3, 3) | st.samp
 def test_rises_have_the_digits_of_the_step_however_far_out_it_is(glm: GeneralisedLinear, m: float, v: float) -> None:
     exact = exact_rise(glm, m, v)
     steepest = float(glm.slope_bound(np.array([min(m, m + v)]), np.array([max(m, m + v)]))[0])
-    room = 2.0**-50 * max(steepest, getattr(glm, "width", 1.0)) * abs(v) + 1e-300
+    # Where the logistic loss is hardly steep at all, exp(-m) has the digits of m: there the claim is for the slope 1.
+    room = 2.0**-50 * (1.0 if isinstance(glm, Logistic) else steepest) * abs(v) + 1e-300
     found = float(glm.rise(np.array([m]), np.array([v]))[0])
     shifted = m - glm.margin if isinstance(glm, Hinge) else m
     for value in (found, rise(glm.code, glm.parameter, shifted, v)):
         assert abs(value - exact) <= room + 2.0**-52 * (abs(v) if isinstance(glm, Hinge) and abs(m) < 100 else 0.0)
     # The difference of two losses has nothing left of it.
     assert glm.phi(np.array([1e20 + 0.5]))[0] - glm.phi(np.array([1e20]))[0] in (0.0, -0.0)
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_rises_have_the_digits_of_the_slope_too_where_a_level_is_extreme(side: float) -> None:
+    """A round may be as long as its slope is small: of 1e12 times a slope of 1e-12 nothing was left but 4 digits."""
+    level = 1e-12 if side < 0 else 1 - 1e-12
+    loss, m, v = Pinball(level), side * 1e20, 1e12 * 0.3
+    exact = exact_rise(loss, m, v)
+    for value in (float(loss.rise(np.array([m]), np.array([v]))[0]), rise(loss.code, loss.parameter, m, v)):
+        assert abs(value - exact) <= 2.0**-50 * abs(exact)
+    assert abs((v if m > 0 else 0.0) - level * v - exact) > 1e-6 * abs(exact) or side < 0  # the negative control

@@ -31,7 +31,8 @@ def rise(code, parameter, m, v):
     if code == ABSOLUTE:
         return 2.0 * _above(m, v) - v
     if code == PINBALL:
-        return _above(m, v) - parameter * v
+        up = _above(m, v)
+        return (1.0 - parameter) * up - parameter * (v - up)
     if code == HINGE:
         return _above(m, v) - v
     if code == HUBER:

@@ -105,8 +105,9 @@ class Pinball(Residual):
         return np.maximum(-self.tau * m, (1 - self.tau) * m)
 
     def rise(self, m: Array, v: Array) -> Array:
-        """Return what of the step lies above 0, less `tau` times all of it."""
-        return above(m, v) - self.tau * v
+        """Return what of the step lies above 0 and what lies below, each times the slope there."""
+        up = above(m, v)
+        return (1 - self.tau) * up - self.tau * (v - up)
 
     def dphi(self, m: Array) -> Array:
         """Return `-tau` below 0 and `1 - tau` above; their mean at the kink."""
