@@ -51,7 +51,7 @@ def dartboard(rng, beta, p, batch, budget, vectors, sums, low, state, own, after
         if state[2] < budget:
             for j in range(sums.size):
                 add_exactly(sums, low, j, vectors[i, j])
-            own[0] += vectors[i, state[0]]
+            add_exactly(own[:1], own[1:], 0, vectors[i, state[0]])
             state[1] += 1
             if state[1] == batch:
                 forced = rng.random() < p
@@ -59,7 +59,8 @@ def dartboard(rng, beta, p, batch, budget, vectors, sums, low, state, own, after
                 if forced or not kept:
                     state[0] = race(rng, beta, sums)
                     state[2] += 1
-                state[1], own[0] = 0, 0.0
+                state[1] = 0
+                own[:] = 0.0
         after[i] = state[0]
 
 

@@ -88,7 +88,7 @@ class Dartboard(ExpertsWalk):
         self.budget = (1 << 62) if budget is None else budget
         self._start(int(rng.integers(n)))
         self.state = np.array([self.expert, 0, 0])
-        self.own = np.zeros(1)
+        self.own = np.zeros(2)  # and what rounding has left of it
         self.low = np.zeros(n)  # what rounding has left of the sums
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -96,6 +96,8 @@ class Dartboard(ExpertsWalk):
         vars(self).update(state)
         if "low" not in state:
             self.low = np.zeros(self.n)
+        if len(self.own) == 1:
+            self.own = np.append(self.own, 0.0)
 
     def _check_moved(self) -> None:
         super()._check_moved()

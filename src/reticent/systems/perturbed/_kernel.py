@@ -329,22 +329,22 @@ def renew(rng, body, code, parameter, lam, sigma, vectors, offsets, count, b, Z,
 
 
 @kernel
-def absorb(body, lam, sigma, coin, batch, g, curved, bend, state, nu, counts, level):
+def absorb(body, lam, sigma, odds, batch, g, curved, bend, state, nu, counts, level):
     """Take in the gradient of one round at the decision, and its Hessian there; say whether the decision is to change.
 
     `counts` holds the rounds taken in, the round at which the next coin is due, and the draws made after the first.
     A coin is about the rounds since the last end of a batch, whose sums are in `block` and `block_H`: Z and H hold
-    them already. H is kept in twice the precision (docs/theory, Q12).
+    them already. All are kept in twice the precision (docs/theory, Q12).
     """
-    Z, x, H, rest_H, free, block, block_H = state
+    x, free, (Z, block, rest_Z, rest_block), (H, block_H, rest_H, rest_block_H) = state
     d = x.size
     for j in range(d):
-        Z[j] -= g[j]
-        block[j] += g[j]
+        add_exactly(Z, rest_Z, j, -g[j])
+        add_exactly(block, rest_block, j, g[j])
         if curved:
             for k in range(d):
                 add_exactly(H[j], rest_H[j], k, bend[j, k])
-                block_H[j, k] += bend[j, k]
+                add_exactly(block_H[j], rest_block_H[j], k, bend[j, k])
     counts[0] += 1
     if counts[0] % batch != 0:
         return False
@@ -358,15 +358,17 @@ def absorb(body, lam, sigma, coin, batch, g, curved, bend, state, nu, counts, le
             bent = bent or block_H[j, j] != 0.0
         H_before = H - block_H if bent else H
         ratio = log_ratio(body, lam, sigma, nu[0], H_before, free, x, before, block, bent, block_H)
-        switches = math.log(level[0]) > ratio - coin[0]
-    block[:] = 0.0
-    block_H[:] = 0.0
+        switches = math.log(level[0]) > ratio - odds[0]
+    for part in (block, rest_block):
+        part[:] = 0.0
+    for part in (block_H, rest_block_H):
+        part[:] = 0.0
     return switches
 
 
 @kernel
 def play(
-    rng, body, code, parameter, lam, sigma, coin, batch, cap, vectors, offsets, start, sums, state, nu, counts, level,
+    rng, body, code, parameter, lam, sigma, odds, batch, cap, vectors, offsets, start, sums, state, nu, counts, level,
     out,
 ):  # fmt: skip
     """Take in rows from `start` on; return the number of the next one and of changes, which are written to `out`.
@@ -374,7 +376,7 @@ def play(
     Sums that decisions are drawn from are kept in twice the precision (docs/theory, Q12).
     """
     b, rest = sums
-    Z, x, H, rest_H, free, _, _ = state
+    x, free, (Z, _, rest_Z, _), (H, _, rest_H, _) = state
     places, points = out
     n, d = vectors.shape
     changes, i = 0, start
@@ -396,12 +398,13 @@ def play(
             if curve > 0.0:
                 for k in range(d):
                     bend[j, k] = curve * a[j] * a[k]
-        switches = absorb(body, lam, sigma, coin, batch, g, curve > 0.0, bend, state, nu, counts, level)
+        switches = absorb(body, lam, sigma, odds, batch, g, curve > 0.0, bend, state, nu, counts, level)
         i += 1
         if switches:
             put(x, before)
             nu[0] = renew(rng, body, code, parameter, lam, sigma, vectors, offsets, i, b, Z, x, H, free)
             counts[2] += 1
+            rest_Z[:] = 0.0
             if not known:
                 rest_H[:] = 0.0  # H has been found anew
             if (before != x).any():
@@ -409,7 +412,7 @@ def play(
                 put(x, points[changes])
                 changes += 1
         if counts[0] == counts[1]:
-            counts[1], level[0] = next_coin(rng, coin[1:], counts[0], batch, NEVER)
+            counts[1], level[0] = next_coin(rng, odds[1:], counts[0], batch, NEVER)
     return i, changes
 
 

@@ -44,8 +44,11 @@ class PerturbedWalk:
         "free",
         "rest",
         "rest_H",
+        "rest_Z",
         "block",
         "block_H",
+        "rest_block",
+        "rest_block_H",
         "nu",
         "level",
         "counts",
@@ -61,18 +64,20 @@ class PerturbedWalk:
         p, self.cap, self.batch = 0.0, NEVER, 1
         if isinstance(plan, ObjectivePlan):
             p, self.cap, self.batch = plan.p, plan.budget, plan.batch
-        self.coin = (math.log(plan.phi), *odds_of(p, 2.0 * math.log(plan.phi)))
+        self.odds = (math.log(plan.phi), *odds_of(p, 2.0 * math.log(plan.phi)))
         d = self.domain.chart_dim
         self.columns = self._new_past(loss)
         self.sum, self.Z, self.H, self.free = np.zeros(d), np.zeros(d), np.zeros((d, d)), np.ones(d, dtype=np.bool_)
-        self.rest, self.rest_H = np.zeros(d), np.zeros((d, d))  # what rounding has left of the sums
         self.block, self.block_H = np.zeros(d), np.zeros((d, d))
+        # What rounding has left of the sums.
+        self.rest, self.rest_H, self.rest_Z = np.zeros(d), np.zeros((d, d)), np.zeros(d)
+        self.rest_block, self.rest_block_H = np.zeros(d), np.zeros((d, d))
         self.nu, self.level = np.zeros(1), np.zeros(1)
         self.counts = np.array([0, NEVER, 0])
         self.torn = False
         self.u: Array = np.zeros(d)
         self._first()
-        self.counts[1], self.level[0] = next_coin(rng, self.coin[1:], 0, self.batch, NEVER)
+        self.counts[1], self.level[0] = next_coin(rng, self.odds[1:], 0, self.batch, NEVER)
 
     def _new_past(self, loss: Loss) -> Any:
         """Return what holds past rounds: nothing where sums do."""
@@ -92,11 +97,17 @@ class PerturbedWalk:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a saved state; those of older versions have sums in single precision only, and no batches."""
-        vars(self).update(state)
-        if "rest" not in state:
-            self.rest, self.rest_H = np.zeros_like(self.sum), np.zeros_like(self.H)
-        if "block" not in state:
-            self.batch, self.block, self.block_H = 1, np.zeros_like(self.sum), np.zeros_like(self.H)
+        vector, matrix = np.zeros_like(state["sum"]), np.zeros_like(state["H"])
+        vars(self).update({"batch": 1, "block": vector, "block_H": matrix} | state)
+        for name in ("rest", "rest_Z", "rest_block"):
+            vars(self).setdefault(name, vector.copy())
+        for name in ("rest_H", "rest_block_H"):
+            vars(self).setdefault(name, matrix.copy())
+
+    def _catch_up(self, found: PerturbedWalk) -> None:
+        """Let a walk from a file of an older version, which had them in another form, have the odds of its plan."""
+        if vars(found).pop("coin", None) is not None:
+            found.odds = self.odds
 
     def _check_moved(self) -> None:
         done, due, spent = self.counts.tolist()
@@ -154,7 +165,7 @@ class PerturbedWalk:
             self.reader.parameter,
             self.lam,
             self.sigma,
-            self.coin,
+            self.odds,
             self.batch,
             self.cap,
             vectors,
@@ -171,7 +182,9 @@ class PerturbedWalk:
         return int(start)
 
     def _state(self) -> tuple[Any, ...]:
-        return self.Z, self.u, self.H, self.rest_H, self.free, self.block, self.block_H
+        sums = self.Z, self.block, self.rest_Z, self.rest_block
+        bends = self.H, self.block_H, self.rest_H, self.rest_block_H
+        return self.u, self.free, sums, bends
 
 
 @saved("perturbed walk, custom losses")
@@ -196,7 +209,7 @@ class CustomWalk(PerturbedWalk):
         from reticent.systems._kernels import next_coin
         from reticent.systems.perturbed._kernel import absorb
 
-        fixed = (self.domain.body, self.lam, self.sigma, self.coin, self.batch)
+        fixed = (self.domain.body, self.lam, self.sigma, self.odds, self.batch)
         for i in range(len(rows)):
             if self.frozen:
                 self.counts[0] += len(rows) - i
@@ -216,7 +229,7 @@ class CustomWalk(PerturbedWalk):
                 if (before != self.u).any():
                     changes.add(self.done, self.u)
             if self.counts[0] == self.counts[1]:
-                self.counts[1], self.level[0] = next_coin(self.rng, self.coin[1:], self.done, self.batch, NEVER)
+                self.counts[1], self.level[0] = next_coin(self.rng, self.odds[1:], self.done, self.batch, NEVER)
             self.torn = False
         if self.frozen:
             self.columns = self._new_past(self.loss)  # nothing will ever be solved again
@@ -274,7 +287,8 @@ class CustomWalk(PerturbedWalk):
             x, g, H = x_next, g_next, H_next
         settle(body, self.lam, x, g, H, size, self.free)
         self.u, self.H = x, H
-        self.rest_H[:] = 0.0
+        for rest in (self.rest_H, self.rest_Z):
+            rest[:] = 0.0
 
     def _derivatives(self, x: Array) -> tuple[Array, Array]:
         """Return gradient and Hessian of past losses plus Z.x at x, then add lam/2 |x|^2 to the gradient."""
