@@ -31,6 +31,16 @@ def fine(rng):
 
 
 @kernel
+def fine_rest(rng):
+    """What a uniform number leaves of 1, with steps of no more than 2^-41 of its size either; below x no more often."""
+    scale, rest = 1.0, 1.0 - rng.random()
+    while rest <= _RARE:
+        scale *= _RARE
+        rest = 1.0 - rng.random()
+    return scale * rest
+
+
+@kernel
 def standard_exponential(rng):
     """An exponential number; what is beyond a place has the law of the whole."""
     total, step = 0.0, rng.standard_exponential()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from reticent._core._fine import exponential_below, fine_rest, standard_exponential
 from reticent._core._kernel import kernel
 from reticent.gibbs._phi import dphi, margin
-from reticent.systems import _walk
 from reticent.systems._decider import NEVER
 
 
@@ -24,8 +26,17 @@ def slope_of_row(code, parameter, vectors, offsets, i, u):
     return dphi(code, parameter, margin(vectors, offsets, i, u))
 
 
-coins_ahead = kernel(_walk.coins_ahead)
-next_level = kernel(_walk.next_level)
+@kernel
+def next_toss(rng, odds):
+    """Return after how many coins one has to be looked at, and what its chance to keep must reach; 0 if it is forced.
+
+    More than k are passed over with probability exp(-k rate). Every chance is right to some 2^-41 of itself, however
+    rare (docs/theory, Q11): tails of what is drawn are as fine as the rest.
+    """
+    rate, free, floor = odds
+    after = 1.0 + math.floor(min(standard_exponential(rng) / rate, float(NEVER)))
+    level = math.exp(-exponential_below(rng, floor)) if fine_rest(rng) < free else 0.0
+    return np.int64(after), level
 
 
 @kernel
@@ -34,9 +45,7 @@ def next_coin(rng, odds, done, batch, length):
 
     This is `KeepingCoin.next` and the schedule of a walk in one: coins come at the ends of batches, none at `length`.
     """
-    look, forced, opened = odds
-    after = coins_ahead(rng.standard_exponential(), look)
-    level = next_level(rng, forced, opened)
-    if (done // batch + after) * batch < length:
-        return (done // batch + np.int64(after)) * batch, level
+    after, level = next_toss(rng, odds)
+    if (done // batch + float(after)) * batch < length:
+        return (done // batch + after) * batch, level
     return NEVER, level

@@ -1,7 +1,7 @@
 """Decisions drawn from the measure of the past and kept by coins: one epoch of P-COMW, or of another system.
 
-The law by which coins are passed over until one has to be looked at (docs/theory, P5) stands here once, in
-`coins_ahead` and `next_level`: plain walks call them as they are, `reticent.systems._kernels` compiles them.
+The law by which coins are passed over until one has to be looked at (docs/theory, P5) stands once, compiled, in
+`reticent.systems._kernels`; what it needs to know of coins is in `odds_of`.
 """
 
 from __future__ import annotations
@@ -22,40 +22,28 @@ from reticent.systems._decider import NEVER, Changes
 class Odds(NamedTuple):
     """What is known of a coin before it is tossed: it keeps with a chance of at least exp(-floor) unless forced."""
 
-    look: float
-    """The chance that a coin has to be looked at, forced or not."""
-    forced: float
-    """The chance that a coin which has to be looked at is forced to switch."""
-    open: float
-    """The chance 1 - exp(-floor) that a coin which is not forced has to be looked at."""
+    rate: float
+    """Minus the logarithm of the chance that a coin need not be looked at."""
+    free: float
+    """The chance that a coin which has to be looked at is not forced to switch."""
+    floor: float
+    """Minus the logarithm of the least chance to keep of a coin that is not forced."""
+
+
+# What is computed of chances is rounded so that switches are forced no more rarely than planned (docs/theory, Q11).
+DOWN = 1.0 - 2.0**-51
 
 
 def odds_of(p: float, floor: float) -> Odds:
     """Return the odds of coins that are forced with chance `p` and else keep with a chance of at least exp(-floor).
 
-    >>> odds_of(0.0, 0.0).look
-    0.0
+    >>> odds_of(0.0, 0.0).rate, odds_of(1.0, 2.0)
+    (0.0, Odds(rate=inf, free=0.0, floor=2.0))
     """
-    opened = -math.expm1(-floor)  # without the cancellation of a floor close to 0
-    look = p + (1.0 - p) * opened
-    return Odds(look, p / look if look > 0.0 else 0.0, opened)
-
-
-def coins_ahead(exponential: float, look: float) -> float:
-    """Return from an exponential variable after how many coins one has to be looked at, each with chance `look`.
-
-    More than k are passed over with probability (1 - look)^k.
-    """
-    if look >= 1.0:
-        return 1.0
-    return 1.0 + math.floor(min(exponential / -math.log1p(-look), float(NEVER)))
-
-
-def next_level(rng: np.random.Generator, forced: float, opened: float) -> float:
-    """Return the chance to keep that a coin which has to be looked at must reach; 0 where its switch is forced."""
-    if rng.random() < forced:
-        return 0.0
-    return 1.0 - opened * rng.random()
+    if p == 1.0:
+        return Odds(math.inf, 0.0, floor)
+    rate = (floor - math.log1p(-p)) / DOWN
+    return Odds(rate, (1.0 - p) * math.expm1(-floor) / math.expm1(-rate) * DOWN if rate > 0.0 else 0.0, floor)
 
 
 @saved("toss")
@@ -79,13 +67,14 @@ class KeepingCoin(ABC):
     always_draws = False
 
     def __init__(self, p: float, floor: float) -> None:
-        self.p = p
-        self.look, self.forced, self.open = odds_of(p, floor)
+        self.p, self.odds = p, tuple(odds_of(p, floor))
 
-    @property
-    def odds(self) -> Odds:
-        """The odds, for compiled walks."""
-        return Odds(self.look, self.forced, self.open)
+    def _catch_up(self, found: KeepingCoin) -> None:
+        """Let a coin from a file of an older version, which had them in another form, have the odds of its plan."""
+        if "look" in vars(found):
+            for name in ("look", "forced", "open"):
+                vars(found).pop(name)
+            found.odds = self.odds
 
     @abstractmethod
     def keeps(self, measure: Gibbs, rows: Any, u: Array, rng: np.random.Generator) -> float:
@@ -96,10 +85,11 @@ class KeepingCoin(ABC):
 
     def next(self, rng: np.random.Generator) -> Toss | None:
         """Return the next coin to look at; None if none ever needs it."""
-        if self.look == 0.0:
+        from reticent.systems._kernels import next_toss  # numba loads on first use
+
+        if self.odds[0] == 0.0:
             return None
-        after = coins_ahead(rng.standard_exponential(), self.look)
-        level = next_level(rng, self.forced, self.open)
+        after, level = next_toss(rng, self.odds)
         return Toss(int(after), level == 0.0, level)
 
     def wants_rounds(self, toss: Toss) -> bool:

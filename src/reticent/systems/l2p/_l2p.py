@@ -24,7 +24,7 @@ from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
-from reticent.systems._walk import KeepingCoin, Walk, coins_ahead
+from reticent.systems._walk import KeepingCoin, Walk
 from reticent.systems.l2p._coin_plan import CoinPlan
 from reticent.systems.l2p._search import Costs, Found, Law, Trials, search
 from reticent.systems.pcomw._lazy import MeasureCosts
@@ -104,15 +104,17 @@ class LazyToPrivatePlan(CoinPlan):
         """The privacy of one draw, as the number of a Gaussian release."""
         return self.change * math.sqrt(self.beta / self.lam)
 
-    def _draws(self, rounds: int) -> int:
+    def draws_after(self, rounds: int) -> int:
+        """Return how many draws a changed round may show in: those of y, which coins read, count as those of x do."""
+        changes = self._changes(rounds)
         renewed = min(self.refreshes, rounds // self.batch) if self.refresh else 0
-        return self._changes(rounds) + renewed
+        return changes + renewed if changes else 0
 
     def statements(self, rounds: int) -> tuple[Statement, ...]:
         """Return the certificate of docs/theory, R6: draws of x and y, and the coin of the changed batch."""
         if not self._changes(rounds):
             return (gaussian(0.0),)
-        mu = self.shift * math.sqrt(self._draws(rounds))
+        mu = self.shift * math.sqrt(self.draws_after(rounds))
         return (
             Statement("pld", Bound(tuple((Term(mu, Coin(1.0, 0.0), 0, way),) for way in self._coin().directions()))),
         )
@@ -121,7 +123,7 @@ class LazyToPrivatePlan(CoinPlan):
         """Return Gaussian events of dp_accounting for the draws and for the coin of the changed batch."""
         if not self._changes(self.horizon):
             return gaussian_events([])
-        draws = self._draws(self.horizon)
+        draws = self.draws_after(self.horizon)
         mu = self.rounding(self.horizon).widened(self.shift * math.sqrt(draws))
         return gaussian_events([(mu / math.sqrt(draws), draws), (gdp(self._coin()), 1)])
 
@@ -332,8 +334,8 @@ class _Compared(Walk):
         """Find the next renewal: a geometric number of batches ahead, whatever the data are."""
         self._renewal = NEVER
         if self.left > 0 and self.refresh > 0.0 and not self.frozen:
-            after = int(coins_ahead(self.rng.standard_exponential(), self.refresh))
-            self._renewal = (self.done // self.batch + after) * self.batch
+            after = int(self.rng.geometric(self.refresh))
+            self._renewal = min((self.done // self.batch + after) * self.batch, NEVER)
 
     def _settle(self, changes: Changes) -> None:
         super()._settle(changes)  # first, with the old y (docs/theory, R6)

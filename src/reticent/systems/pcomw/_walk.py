@@ -14,7 +14,7 @@ from reticent.gibbs import Gibbs
 from reticent.losses import Linear, Loss, Rows
 from reticent.saving import refuse_unless
 from reticent.systems._decider import NEVER, Changes
-from reticent.systems._walk import KeepingCoin, Toss, Walk
+from reticent.systems._walk import DOWN, KeepingCoin, Toss, Walk
 from reticent.systems.pcomw._plan import Plan
 
 
@@ -55,7 +55,9 @@ class SteadyCoin(AuxiliaryCoin):
 
     def next(self, rng: np.random.Generator) -> Toss:
         """Return the next coin: every batch has one."""
-        return Toss(1, bool(rng.random() < self.p), 1.0 - rng.random())
+        from reticent._core._fine import fine_rest  # numba loads on first use
+
+        return Toss(1, bool(fine_rest(rng) >= (1.0 - self.p) * DOWN), fine_rest(rng))
 
     def wants_rounds(self, toss: Toss) -> bool:
         """Say that every batch is read."""
