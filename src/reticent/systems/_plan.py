@@ -484,15 +484,18 @@ class SystemPlan(BasePlan):
         return self.rounding(rounds).applied(self.statements(rounds))
 
     def rounding(self, rounds: int) -> Rounding:
-        """Return what the machine's arithmetic may add in `rounds` rounds.
+        """Return what the machine's arithmetic may add in `rounds` rounds."""
+        draws = self.draws_after(rounds)
+        coins = rounds // int(getattr(self, "batch", 1)) if self.tosses and draws else 0
+        return Rounding.of(self.domain, rounds, draws, near=self.near, cut=self.cut, coins=coins)
 
-        A decision that the changed round may show in comes after every batch at most, or as often as changes are
-        allowed.
+    def draws_after(self, rounds: int) -> int:
+        """Return how many decisions of `rounds` rounds a changed one may show in.
+
+        One comes after every batch at most, or as often as changes are allowed.
         """
         batches = rounds // int(getattr(self, "batch", 1))
-        releases = batches if self.max_switches is None else min(batches, self.max_switches)
-        coins = batches if self.tosses and releases else 0
-        return Rounding.of(self.domain, rounds, releases, near=self.near, cut=self.cut, coins=coins)
+        return batches if self.max_switches is None else min(batches, self.max_switches)
 
     def changes_in_words(self) -> str:
         """Say how often the decision changes."""

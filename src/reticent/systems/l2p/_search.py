@@ -166,10 +166,10 @@ class Costs(ABC):
         law, machine = self.law(at, strength), self.machine
         released = self.budget(at, law)[0] if budget is None else budget
         draws = released + self.refreshes(at.batch, at.p)
-        mu = machine.stretch * law.shift * np.sqrt(draws) + 2 * machine.distance * np.sqrt(released)
+        mu = machine.stretch * law.shift * np.sqrt(draws) + 2 * machine.distance * np.sqrt(draws)
         special = np.minimum(law.special, 700.0)
         epsilon = self.epsilon - machine.epsilon * self.T / at.batch
-        found = delta_with_failure(adaptive, (mu, at.p, special), epsilon, machine.failure * released, self.delta)
+        found = delta_with_failure(adaptive, (mu, at.p, special), epsilon, machine.failure * draws, self.delta)
         return np.where(np.isfinite(found), found, 1.0)
 
     def solve(self, at: Trials, turns: int, budget: Array | None = None) -> Array:
