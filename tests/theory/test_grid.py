@@ -10,8 +10,11 @@ import pytest
 import reticent as rt
 from reticent._core._exact import add_exactly
 from reticent.privacy._account import SystemAccount
-from reticent.systems._grid import COIN, NOISE, largest_step, on_grid, stretch
+from reticent.privacy._compose import Composed
+from reticent.privacy._exposure import oblivious
+from reticent.systems._grid import CELL, COIN, DRAW, NOISE, largest_step, on_grid, stretch
 from reticent.systems._nearest import _whole
+from reticent.systems.pcomw._account import exposure
 
 BODIES = {
     "interval": rt.Interval(-1.0, 1.0),
@@ -188,6 +191,33 @@ def test_coins_and_experts_move_epsilon():
     assert rounding.epsilon == 2 * COIN * (plan.horizon + plan.max_switches)
     assert plan.account().epsilon(1e-6) <= plan.epsilon
     assert plan.account().epsilon(1e-6) - exact.epsilon(1e-6) == pytest.approx(rounding.epsilon, rel=0.2)
+
+
+def test_points_that_only_coins_read_count_as_draws():
+    plan = rt.planning.plan_l2p(rt.Simplex(5), 10**6, 1.0, 1.0, 1e-6)
+    assert plan.refreshes > 0
+    draws = plan.max_switches + plan.refreshes
+    assert plan.rounding(10**6).distance == pytest.approx(DRAW * math.sqrt(4 * draws), rel=1e-12)
+    assert plan.rounding(10**6).failure == pytest.approx(2.0**-44 * 4 * draws, rel=1e-12)
+    assert 0.999 < plan.account().epsilon(1e-6) <= 1.0
+
+
+def test_what_the_machine_adds_is_beyond_the_clip_and_in_the_decision_of_the_changed_batch():
+    made = rt.Plan(rt.Ball(2), 1000, 1.0, beta=1.0, lam=100.0, p=0.1, phi=1.001, budget=5, epsilon=50.0, delta=1e-3)
+    assert exposure(made).eta == 2 * math.log(1.001) + 2 * COIN  # off by no less where chances are clipped
+    assert exposure(unclaimed(made)).eta == 2 * math.log(1.001)
+    plan = rt.plan_private(rt.Simplex(5), 10**5, 1.0, 1.0, 1e-6, adversary="oblivious")
+    found = exposure(plan)
+    assert (found.off, found.blur) == (COIN / plan.p, 4 * CELL + 2 * COIN * (10**5 // plan.batch))
+    bare = oblivious(replace(found, off=0.0, blur=0.0))
+    ours = oblivious(found)
+    ratio = Composed(ours).delta(1.0) / Composed(bare).delta(1.0)
+    assert 1 + found.blur < ratio < 1 + found.blur + 100 * found.off
+    # The decision in play at the changed batch is one more draw whose cells may be cut thin.
+    assert found.slip == 2.0**-44 * 4
+    assert ours.failure == pytest.approx(bare.failure)
+    assert found.miss == pytest.approx(2.0**-44 * 4 * found.draws)
+    assert plan.account().epsilon(1e-6) <= 1.0
 
 
 def test_regret_bounds_have_what_the_grid_costs():

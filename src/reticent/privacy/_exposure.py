@@ -31,7 +31,8 @@ class Exposure:
     `shift` is s, `eta` that of a later coin, `eta_special` that of the coin of the changed batch, `length` s_L = b G
     sqrt(beta/lam). For oblivious adversaries `clip` and `clip_low` bound what clipping moves per coin (P4), and
     `slip` the chance that some draw is not what an exact draw would have been (P7). `miss` is the chance that floating
-    point makes more of some draw than `shift` allows for (Q11).
+    point makes more of some draw than `shift` allows for (Q11); `off` is by how much, as a logarithm, it may change the
+    chances of both sides of the coin of the changed batch, and `blur` that of the decision in play there.
     """
 
     shift: float
@@ -47,6 +48,8 @@ class Exposure:
     clip_low: float = 0.0
     slip: float = 0.0
     miss: float = 0.0
+    off: float = 0.0
+    blur: float = 0.0
 
     @property
     def coin(self) -> Coin:
@@ -90,20 +93,23 @@ def adaptive(exposure: Exposure) -> Bound:
 
 
 def oblivious(exposure: Exposure) -> Bound | None:
-    """Return the certificate of an oblivious adversary; None where it says nothing (p = 0 or 1, too much clipping)."""
+    """Return the certificate of an oblivious adversary; None where it says nothing (p near 0 or 1, much clipping)."""
     e = exposure
-    if not 0 < e.p < 1 or e.shift == 0:
+    if not 0 < e.p < 1 or e.shift == 0 or e.off + e.blur > 1:
         return None
     # How far the decision and its coin are from unclipped ones; draws that are not exact come on top (P7).
-    failure = (1 - e.p) * (min(1 / e.p, e.later) * e.clip + e.clip + e.clip_low) + e.slip + e.miss
+    clipped = (1 - e.p) * (min(1 / e.p, e.later) * e.clip + e.clip + e.clip_low)
+    failure = clipped * math.exp(e.off + e.blur) + e.slip + e.miss
     if failure >= 1:
         return None
     keep = (1 - e.p) * math.exp(-e.log_phi)
     kept = Losses(np.zeros(1), np.array([keep]), 0.0)
+    # What the machine makes of the decision is the same in both worlds, of the coin it need not be (Q11).
+    kept, changed = (losses.loosened(2 * e.off, e.off + e.blur) for losses in (kept, switched(e)))
     # After a "keep" draws come from the later coins only.
     terms = (
         Term(e.shift * math.sqrt(min(e.draws, e.later) + 1), e.coin, e.later, kept),
-        Term(e.shift * math.sqrt(e.draws), e.coin, e.later, switched(e)),
+        Term(e.shift * math.sqrt(e.draws), e.coin, e.later, changed),
     )
     return Bound((terms,), failure)
 

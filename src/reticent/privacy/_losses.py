@@ -74,6 +74,15 @@ class Losses:
         kept = (masses > 0) & np.isfinite(values)
         return cls(values[kept], masses[kept], float(masses[values == np.inf].sum()))
 
+    def loosened(self, more: float, grown: float) -> Losses:
+        """Return losses that are larger by `more`, of events that are exp(`grown`) times as likely.
+
+        >>> Losses.of([0.5], [0.25]).loosened(0.5, math.log(2.0))
+        Losses(value=array([1.]), mass=array([0.5]), infinite=0.0)
+        """
+        factor = math.exp(grown)
+        return Losses(self.value + more, self.mass * factor, self.infinite * factor)
+
     def spread(self) -> float:
         """Return the standard deviation of the finite losses."""
         total = self.mass.sum()

@@ -13,11 +13,11 @@ from reticent._core._check import Array
 from reticent.domains import Domain
 from reticent.privacy._account import Statement
 from reticent.privacy._compose import Bound, Term
-from reticent.privacy._losses import Losses
 
 # What is assumed of the machine (docs/theory, Q11): a released coordinate, given those before it, is within so much, as
 # a GDP number, of an exact one: drawn from a measure, a sum with noise, or what Newton's method finds.
 DRAW = 2.0**-21
+CELL = 2.0**-22  # of a draw, more: to what factor, as a logarithm, the chance of a cell of a coordinate is right
 NOISE = 2.0**-25
 SOLVED = 2.0**-18
 # Noise of a deviation of so many steps of the grid is as large as that allows for; larger noise has fewer
@@ -111,8 +111,7 @@ class Rounding(NamedTuple):
         other = term.other
         if self.epsilon:
             # Chances are right to a factor of exp(epsilon/2) in either world: that of the events themselves counts too.
-            grown = math.exp(self.epsilon / 2)
-            other = Losses(other.value + self.epsilon, other.mass * grown, other.infinite * grown)
+            other = other.loosened(self.epsilon, self.epsilon / 2)
         return replace(term, mu=self.widened(term.mu), other=other)
 
 

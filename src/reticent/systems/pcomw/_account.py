@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reticent._core._check import integer
 from reticent.privacy._account import smallest
 from reticent.privacy._exposure import Exposure
-from reticent.systems._grid import COIN, DRAW, Rounding
+from reticent.systems._grid import CELL, COIN, DRAW, Rounding
 from reticent.systems.pcomw._switching import Switching
 
 if TYPE_CHECKING:
@@ -40,12 +40,14 @@ def exposure(plan: Plan, rounds: int | None = None) -> Exposure:
     # How far a draw moves between the two worlds, at most; the chance to keep is confined by the clip as well.
     moved = min(change / plan.lam, D)
     near = plan.distance + rounding.distance
-    slack = 2 * _rough_coin(plan) + (2 * COIN if plan.private else 0.0)
+    rough = 2 * _rough_coin(plan)
+    # What the machine may be off by is beyond the clip; a coin that is never clipped below 1 keeps for certain.
+    slack = 2 * COIN if plan.private and log_phi > 0 else 0.0
     clip = _clip(plan) if plan.adversary == "oblivious" else 0.0
     return Exposure(
         shift=change * root + 2 * near,
-        eta=min(2 * log_phi, plan.beta * plan.batch * G * moved + slack),
-        eta_special=min(2 * log_phi, plan.beta * ((plan.batch - 1) * G * moved + change * D) + slack),
+        eta=min(2 * log_phi, plan.beta * plan.batch * G * moved + rough) + slack,
+        eta_special=min(2 * log_phi, plan.beta * ((plan.batch - 1) * G * moved + change * D) + rough) + slack,
         p=plan.p,
         log_phi=log_phi,
         length=plan.batch * G * root + 2 * near,
@@ -55,8 +57,11 @@ def exposure(plan: Plan, rounds: int | None = None) -> Exposure:
         clip=clip,
         # With one auxiliary draw the lower clip loses exactly 1/phi of what the upper one does (P4a).
         clip_low=clip / plan.phi if plan.draws == 1 else clip,
-        slip=_slip(plan, rounds) if plan.adversary == "oblivious" else 0.0,
+        # Where losses are fixed in advance the decision in play at the changed batch is one draw more (Q6).
+        slip=_slip(plan, rounds) + rounding.failure if plan.adversary == "oblivious" else 0.0,
         miss=(budget if moves else 0) * rounding.failure,
+        off=COIN / plan.p if slack and plan.p > 0 else 0.0,
+        blur=CELL * plan.domain.chart_dim + 2 * COIN * coins if plan.private else 0.0,
     )
 
 

@@ -332,7 +332,7 @@ class Costs:
         """Return the quick account of each candidate at the epsilon of the goal."""
         goal = self.goal
         law = law_of(goal, at, step)
-        eta = np.minimum(at.batch * step**2 * goal.change + 2 * COIN, 2 * law.log_phi)
+        eta = np.minimum(at.batch * step**2 * goal.change, 2 * law.log_phi) + 2 * COIN
         variance = coins_variance(goal.horizon / at.batch - 1, at.p, eta)
         shift = self._machine.widened(goal.change * step)
         mu = np.sqrt(shift**2 * law.budget + variance)
