@@ -83,7 +83,7 @@ bench-%: $(BENCH)
 bench-tables: setup
 	$(BIN)/reticent tables --out out/tables
 	cp out/tables/tables.md out/tables/tables.json bench/results
-	cp out/tables/landscape*.png docs/img
+	$(BIN)/python bench/guides.py --redraw maps
 
 audit: bench-audit
 

@@ -332,11 +332,14 @@ SECTIONS = {"first": (first, None), "quantile": (quantile, None), "scorer": (sco
 
 def main() -> None:
     parser = section_parser(__doc__ or "", __file__, SECTIONS, "short streams, and no pictures")
-    parser.add_argument("--redraw", action="store_true", help="only draw the pictures again, from the numbers kept")
+    parser.add_argument(
+        "--redraw", choices=("maps", "all"), help="only draw again, from the numbers kept: maps of certificates, or all"
+    )
     args = parser.parse_args()
     if args.redraw:
         redraw_landscapes()
-        redraw()
+        if args.redraw == "all":
+            redraw()
         return
     run_sections(args, SECTIONS, ["reticent", "numpy", "numba", "statsmodels"], report)
 

@@ -36,7 +36,7 @@ WRONG = [
     (["plan", *BALL, "--epsilon", "1", "--neighbors", "x"], "neighbors must be 'replace' or 'zero-out'"),
     (["plan", *BALL, "--epsilon", "1", "--lipschitz", "-1"], "lipschitz must be greater than 0"),
     (["plan", *BALL, "--all", "--explain"], "leave --system, --hard and --explain out"),
-    (["plan", "--domain", "ball:3", "--horizon", "unknown", "--epsilon", "1", "--all"], "--all needs a number"),
+    (["plan", "--domain", "ball:3", "--horizon", "unknown", "--epsilon", "1", "--all"], "--all compares certificates"),
     (
         ["plan", "--domain", "ball:3", "--horizon", "unknown", "--epsilon", "1", "--system", "l2p"],
         "an unknown horizon is for",
