@@ -182,7 +182,8 @@ def largest_mu(epsilon: float, delta: float) -> float:
 
 # Releases that fail now and then: what a search takes for the best epsilon to count at.
 
-# Parts of delta that the failure may take: near the goal one of them costs a few percent of delta more than the best.
+# Parts that the failure may take of what its least cost, at epsilon 0, leaves of delta: near the goal one of them costs
+# a few percent of that more than the best.
 _PARTS = (0.45, 0.7, 0.87, 0.96, 0.99)
 
 
@@ -205,7 +206,7 @@ def delta_with_failure(
     at = np.broadcast_arrays(failure, *at)[1:]
     for part in _PARTS:
         with np.errstate(divide="ignore", over="ignore"):
-            factor: Array = np.clip(part * goal / failure - 1, 1.0, most)
+            factor: Array = np.clip(part * (goal / failure - 2) + 1, 1.0, most)
         new = factor > before  # most parts come to the same epsilon for most candidates
         if new.any():
             found = delta(*(one[new] for one in at), np.log(factor[new])) + (1 + factor[new]) * failure[new]

@@ -124,6 +124,30 @@ def least_noise(unit: float, most: float, rounding: Callable[[float], Rounding])
     return math.inf
 
 
+def within_failures(
+    machine: Rounding, horizon: int, epsilon: float, delta: float, max_switches: int | None
+) -> tuple[float, int | None]:
+    """Return the epsilon and the switches that draws which may fail leave of a goal, `machine` being that of one.
+
+    So many draws cost (1 + exp(epsilon)) times as many failures (docs/theory, Q11): above the epsilon returned that of
+    one alone is more than delta, and that of more draws than those returned at any epsilon. A plan that meets the goal
+    meets what is returned too, so searches that ask for no more lose none, and begin where plans are.
+
+    >>> within_failures(Rounding(failure=1e-8), 1000, 9.0, 1e-6, None), within_failures(Rounding(), 1000, 9.0, 1e-6, 7)
+    ((4.59511985013459, 50), (9.0, 7))
+    >>> within_failures(Rounding(failure=1e-6), 1000, 9.0, 1e-6, None)
+    (9.0, 0)
+    """
+    if not machine.failure:
+        return epsilon, max_switches
+    draws = math.floor(delta / (2 * machine.failure) * (1 + 1e-9))
+    if draws == 0:
+        return epsilon, 0
+    least = math.log(max(delta / machine.failure - 1, 1 + 1e-9))
+    most = horizon if max_switches is None else max_switches
+    return min(epsilon, least), draws if draws < most else max_switches
+
+
 def least_batch(horizon: int, max_switches: int | None) -> int:
     """Return the fewest rounds per batch with at most `max_switches` full batches; 1 where that is None.
 

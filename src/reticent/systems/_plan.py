@@ -279,6 +279,11 @@ class BasePlan(ABC):
         """Who says that the privacy claim holds."""
         return ACCOUNTANT
 
+    @property
+    def counts_rounding(self) -> bool:
+        """Whether what is claimed of privacy counts what the machine adds (docs/theory, Q11)."""
+        return True
+
     def horizon_in_words(self) -> str:
         """Say how many rounds the plan is for."""
         return f"{self.horizon:,} rounds"

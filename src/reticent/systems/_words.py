@@ -230,7 +230,8 @@ def _assumptions(plan: BasePlan) -> list[str]:
             "decisions are released on a public grid of 2^-18 of half the width of the body, so that their last bits "
             "tell nothing; what rounding before it may do is assumed, not proved, to be within Assumption F of "
             "docs/theory, Q11 (each coordinate within 2^-18 of its law or less, as a Gaussian release), and that is "
-            "part of epsilon and delta; randomness is perfect;"
+            f"{'part of epsilon and delta' if plan.counts_rounding else 'not part of what the theorem states'}; "
+            "randomness is perfect;"
         )
     elif plan.private and plan.domain.finite:
         points.append(

@@ -84,7 +84,7 @@ def test_plain_words_for_a_private_plan() -> None:
 def test_plain_words_for_other_plans() -> None:
     assert "Nothing: this plan makes no privacy claim" in explain(plan_lazy(Ball(2), 1000, 1.0, max_switches=30))
     paper = " ".join(explain(theorem_private(Ball(2), 10_000, 1.0, 1.0, 1e-6)).split())
-    assert "(by the paper's theorem)" in paper
+    assert "(by the paper's theorem, for real numbers)" in paper
     assert "must not depend on the published decisions" in paper
     hand = Plan(Ball(2), 1000, 1.0, beta=0.01, lam=400.0, p=0.2, phi=1.1, epsilon=1.0, delta=1e-6)
     assert "claimed by hand, unchecked" in explain(hand)

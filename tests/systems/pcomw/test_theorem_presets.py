@@ -4,8 +4,12 @@ import math
 
 import pytest
 
+from reticent._core import _names
 from reticent.domains import Ball, Box, Polytope, Simplex
+from reticent.losses import Linear
 from reticent.planning import theorem_lazy, theorem_private
+from reticent.systems._goal import Goal, NotApplicable
+from reticent.systems.pcomw import SYSTEMS
 from reticent.systems.pcomw._account import privacy_formula
 from reticent.systems.pcomw._regret import regret_bound
 from reticent.systems.pcomw._switching import Switching
@@ -182,3 +186,25 @@ def test_the_printed_lazy_bound_holds_where_its_proof_does_not_reach():
     D, d, log = domain.diameter, 2, math.log(T)
     proof = made.lam * D**2 / 2 + T / made.lam + 256 * d * log**2 / made.lam * T**2 / S**2 + 13 * D
     assert proof > made.regret_bound > regret_bound(made).total > 0.9 * made.regret_bound
+
+
+@pytest.mark.parametrize(
+    ("domain", "horizon", "epsilon", "delta"),
+    [(Simplex(3), 11_347_206, 0.0267, 4.73e-12), (Simplex(13), 1_918_553_669, 0.4884, 3.88e-6)],
+)
+def test_a_theorem_that_failing_draws_break_is_not_offered_and_the_plan_says_so(domain, horizon, epsilon, delta):
+    # 3 ptilde T draws, each of which may fail, take more than delta: the account is infinite, and the plan claimed on.
+    plan = theorem_private(domain, horizon, 1.0, epsilon, delta)
+    assert plan.account().epsilon(delta) == math.inf
+    assert "do not rely on" in str(plan)
+    said = " ".join(plan.explain().split())
+    assert "(by the paper's theorem, for real numbers)" in said
+    assert "part of epsilon and delta" not in said
+    (system,) = (one for one in SYSTEMS if one.name == _names.DP_OCO)
+    with pytest.raises(NotApplicable, match="epsilon inf"):
+        system.answer(Goal(domain, horizon, 1.0, Linear(), epsilon, delta, adversary="oblivious"))
+
+
+def test_a_theorem_that_holds_in_the_machine_says_nothing_of_it():
+    assert "do not rely on" not in str(theorem_private(Ball(2), 10_000, 1.0, 1.0, 1e-6))
+    assert "plan.epoch(k).account()" in str(theorem_private(Simplex(3), None, 1.0, 1.0, 1e-6))

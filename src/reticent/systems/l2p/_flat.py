@@ -21,7 +21,7 @@ from reticent.privacy._coins import Coin
 from reticent.privacy._compose import Bound, Term
 from reticent.privacy._events import gaussian_events, gdp
 from reticent.privacy._losses import gdp_of_bounded_range
-from reticent.systems._checks import check_body, check_target
+from reticent.systems._checks import check_body, check_target, within_failures
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._learner import SystemLearner
@@ -29,7 +29,7 @@ from reticent.systems._plan import SystemPlan
 from reticent.systems._walk import KeepingCoin, Walk
 from reticent.systems.l2p._coin_plan import CoinPlan
 from reticent.systems.l2p._l2p import exact_measure
-from reticent.systems.l2p._search import Costs, Flags, Found, Law, Trials, search
+from reticent.systems.l2p._search import Costs, Flags, Found, Law, Trials, one_draw, search
 from reticent.systems.pcomw._regret import _mean_distance
 
 # What the search takes for the loss of Renyi composition against that of Gaussian releases; certificates decide.
@@ -152,8 +152,9 @@ def plan_flat(
     claim: dict[str, Any] = {"epsilon": eps, "delta": small, "neighbors": neighbors}
     # One draw of the uniform law, kept for good: nothing is revealed, and nothing can be clipped.
     plans = [FlatPlan(domain, T, G, beta=1e-6 / (G * domain.radius * T**2), p=0.0, budget=0, **claim)]
+    most, S = within_failures(one_draw(domain, T), T, eps, small, S)
     if T > 1 and S != 0:
-        costs = _Costs(domain, T, eps, small, 2.0 if neighbors == "replace" else 1.0, S)
+        costs = _Costs(domain, T, most, small, 2.0 if neighbors == "replace" else 1.0, S)
         made = [_plan(costs, found, G, claim) for found in search(costs)]
         plans += [plan for plan in made if plan is not None]
     return min(plans, key=lambda plan: plan.regret_bound)

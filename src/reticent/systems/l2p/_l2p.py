@@ -19,14 +19,14 @@ from reticent.privacy._coins import Coin
 from reticent.privacy._compose import Bound, Term
 from reticent.privacy._events import gaussian_events, gdp
 from reticent.saving import refuse_unless
-from reticent.systems._checks import LESS, chance, check_body, check_target
+from reticent.systems._checks import LESS, chance, check_body, check_target, within_failures
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._goal import Goal, System
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
 from reticent.systems._walk import KeepingCoin, Walk
 from reticent.systems.l2p._coin_plan import CoinPlan
-from reticent.systems.l2p._search import Costs, Found, Law, Trials, search
+from reticent.systems.l2p._search import Costs, Found, Law, Trials, one_draw, search
 from reticent.systems.pcomw._lazy import MeasureCosts
 from reticent.systems.pcomw._regret import first_term
 from reticent.systems.pcomw._search import FirstTerms
@@ -162,9 +162,10 @@ def plan_l2p(
     claim: dict[str, Any] = {"epsilon": eps, "delta": small, "neighbors": neighbors, "anchor": anchor}
     lam, beta = MeasureCosts(domain, G, T).still()
     plans = [LazyToPrivatePlan(domain, T, G, beta=beta, lam=lam, p=0.0, budget=0, **claim)]
+    most, S = within_failures(one_draw(domain, T), T, eps, small, S)
     if T > 1 and S != 0:
         change = 2.0 if neighbors == "replace" else 1.0
-        costs = _Costs(domain, T, eps, small, change, S, drawn=refresh == "published")
+        costs = _Costs(domain, T, most, small, change, S, drawn=refresh == "published")
         made = [_plan(costs, found, G, claim) for found in search(costs)]
         plans += [plan for plan in made if plan is not None]
     return min(plans, key=lambda plan: plan.regret_bound)

@@ -71,6 +71,11 @@ class Found:
     strength: float
 
 
+def one_draw(domain: Domain, horizon: int) -> Rounding:
+    """Return what the machine adds to one draw and one coin."""
+    return Rounding.of(domain, horizon, 1, near=DRAW, cut=True, coins=1)
+
+
 class Costs(ABC):
     """Regret over candidates, for one goal of privacy; subclasses know the measure."""
 
@@ -87,7 +92,7 @@ class Costs(ABC):
         self.wide = domain.diameter / domain.radius
         self.cap = math.inf if max_switches is None else float(max_switches)
         self.most = largest_mu(epsilon, delta)
-        self.machine = Rounding.of(domain, horizon, 1, near=DRAW, cut=True, coins=1)  # of one draw and one coin
+        self.machine = one_draw(domain, horizon)
         # By how much weaker than privacy asks for a measure may have to be so that few switches suffice.
         self.weaker = 1.0 if max_switches is None else max(1.0, self.most * math.sqrt(horizon) / (max_switches + 1))
 

@@ -33,6 +33,9 @@ def _theorem_private(goal: Goal) -> Plan:
     if goal.horizon < 12 * math.log(1 / delta):
         raise NotApplicable(f"its theorem needs {12 * math.log(1 / delta):.0f} rounds or more")
     plan = theorem_private(*goal.target)
+    in_machine = plan.account().epsilon(delta)
+    if in_machine > epsilon:
+        raise NotApplicable(f"its theorem is for real numbers: in the machine its account has epsilon {in_machine:.3g}")
     if goal.max_switches is not None and (plan.expected_switches or 0.0) > goal.max_switches:
         raise NotApplicable(f"switches {plan.expected_switches:,.0f} times")
     return plan

@@ -320,7 +320,12 @@ class Plan(BasePlan):
         """Who says that the privacy claim holds."""
         if self.seal is None:
             return "claimed by hand, unchecked"
-        return "by the paper's theorem" if self.source.startswith("Theorem") else super().certified_by
+        return super().certified_by if self.counts_rounding else "by the paper's theorem, for real numbers"
+
+    @property
+    def counts_rounding(self) -> bool:
+        """Whether what is claimed of privacy counts what the machine adds: a theorem does not."""
+        return not self.source.startswith("Theorem")
 
     def horizon_in_words(self) -> str:
         """Say how many rounds the plan is for."""

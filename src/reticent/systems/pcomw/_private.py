@@ -200,16 +200,21 @@ def plan_private(
 def _planned(goal: PrivateGoal) -> Plan:
     if goal.max_switches == 0 or goal.horizon == 1:
         return _with_regret(_still(goal)).sealed()
-    # Certificates decide, not the quick accounts of the search; what resamples at every batch can always be had.
+    # To stay where one is can always be had: it is what any goal of privacy and any number of switches allow.
+    made = [_with_regret(plan) for plan in (*_drawn(goal.within_failures), _still(goal))]
+    best = min(made, key=lambda plan: plan.regret_bound or 0.0)
+    return replace(best, epsilon=goal.epsilon, source=goal.source, remarks=_remarks(goal, best)).sealed()
+
+
+def _drawn(goal: PrivateGoal) -> list[Plan]:
+    """Return the plans that draw again; certificates decide, not the quick accounts of the search."""
+    if goal.max_switches == 0:
+        return []
     candidates = search(goal)
     if goal.oblivious:
         # What is good against an adaptive adversary may be better than what a search on rougher ground has found.
         candidates += [found for found in search(replace(goal, adversary="adaptive")) if found.p < 1]
-    # To stay where one is can be had too: it is what any goal of privacy and any number of switches allow.
-    plans = [certified(goal, found) for found in candidates] + [_still(goal)]
-    made = [_with_regret(plan) for plan in plans if plan is not None]
-    best = min(made, key=lambda plan: plan.regret_bound or 0.0)
-    return replace(best, remarks=_remarks(goal, best)).sealed()
+    return [plan for found in candidates if (plan := certified(goal, found)) is not None]
 
 
 def _with_regret(plan: Plan) -> Plan:

@@ -7,7 +7,7 @@ accountant before it is called a plan.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from reticent._core._check import Array
 from reticent.domains import Domain
 from reticent.privacy._losses import delta_with_failure, gaussian_delta, largest_mu, largest_mu_with_failure
+from reticent.systems._checks import within_failures
 from reticent.systems._grid import COIN, DRAW, Rounding
 from reticent.systems.pcomw._regret import first_term
 from reticent.systems.pcomw._switching import clipping, log_tail, rate, variation_sum
@@ -66,6 +67,12 @@ class PrivateGoal:
     def machine(self) -> Rounding:
         """What floating point may add to the account of one draw."""
         return Rounding.of(self.domain, self.horizon, 1, near=DRAW, cut=True)
+
+    @property
+    def within_failures(self) -> PrivateGoal:
+        """What draws that may fail leave of this goal: plans for one are plans for the other."""
+        epsilon, switches = within_failures(self.machine, self.horizon, self.epsilon, self.delta, self.max_switches)
+        return replace(self, epsilon=epsilon, max_switches=switches)
 
     @property
     def source(self) -> str:

@@ -20,6 +20,11 @@ _GAP = (
     "Epsilon and delta are what the theorem states. Its proof conditions on the whole past in a way that cannot hold "
     "as written, and it uses the law of the decisions under losses that do not depend on them (docs/theory, P9)."
 )
+_REAL = (
+    "Epsilon and delta are those of real numbers: plan.epoch(k).account() counts what draws in floating point may add "
+    "(docs/theory, Q11), and where draws may fail (simplex, polytope) long epochs have no epsilon at all there."
+)
+_LEAST_DELTA = 1e-30  # accounts take no smaller one
 _WHOLE_RUN = (
     "A changed round that is fixed in advance lies in one epoch, so the epsilon and delta of an epoch hold for the run."
 )
@@ -32,8 +37,10 @@ def theorem_private(domain: Domain, horizon: int | None, lipschitz: float, epsil
     The first entry of lambda reads `1/(2 sqrt T)` in the paper; the regret it claims needs `sqrt(T)/2`, which is used
     here. Nothing else is changed: lambda enters the privacy of this choice only through `beta / lam`, which does
     not depend on it. The budget is `3 ptilde T` rounded down, which both proofs allow, and the regret bound that of
-    Theorem "Regret bound" for it: expect it to be vacuous below some 1e8 rounds. With `horizon=None` every epoch of
-    a doubling run has its own plan, and the run the epsilon and delta of one epoch.
+    Theorem "Regret bound" for it: expect it to be vacuous below some 1e8 rounds. Epsilon and delta are those of real
+    numbers: `plan.account()` counts what the machine adds, and a remark says where that is more (long runs on a simplex
+    or polytope, tiny epsilons). With `horizon=None` every epoch of a doubling run has its own plan, and the run the
+    epsilon and delta of one epoch.
 
     >>> from reticent.domains import Ball
     >>> plan = theorem_private(Ball(2), 10_000, 1.0, epsilon=1.0, delta=1e-6)
@@ -55,7 +62,7 @@ def theorem_private(domain: Domain, horizon: int | None, lipschitz: float, epsil
     check_scale(domain, G)
     if horizon is None:
         recipe = partial(theorem_private, domain, lipschitz=G, epsilon=eps, delta=small)
-        return doubling(recipe, least, _WHOLE_RUN, _REPAIR, _GAP)
+        return doubling(recipe, least, _WHOLE_RUN, _REPAIR, _GAP, _REAL)
     T = integer("horizon", horizon, least=1)
     if least > T:
         raise ValueError(
@@ -76,7 +83,7 @@ def theorem_private(domain: Domain, horizon: int | None, lipschitz: float, epsil
     rate = p - math.expm1(-2 * log_phi)
     regret = lam * D**2 / 2 + G**2 * T / lam + d * math.log(T) / beta + G * D
     regret += 2 * G * D * T * (math.exp(-rate * T) + 3 * closeness * T)
-    return Plan(
+    plan = Plan(
         domain,
         T,
         G,
@@ -92,7 +99,17 @@ def theorem_private(domain: Domain, horizon: int | None, lipschitz: float, epsil
         adversary="oblivious",
         source="Theorem 'DP OCO' of the paper",
         remarks=_private_remarks(T, eps, small, ratio, log_phi, rate),
-    ).sealed()
+    )
+    shown = max(small, _LEAST_DELTA)
+    in_machine = plan.account().epsilon(shown)
+    if in_machine > eps:
+        remark = (
+            f"Epsilon and delta are those of real numbers. The account, which counts what draws in floating point may "
+            f"add (docs/theory, Q11), has epsilon {in_machine:.4g} at delta {shown:.4g}: do not rely on the {eps:.4g} "
+            "that the theorem states; plan_private has plans whose account is within it."
+        )
+        plan = replace(plan, remarks=(remark, *plan.remarks))
+    return plan.sealed()
 
 
 @saved("theorem_lazy")

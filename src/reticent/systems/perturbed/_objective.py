@@ -22,7 +22,7 @@ from reticent.privacy._compose import Bound, Term
 from reticent.privacy._events import gaussian_events, gdp
 from reticent.privacy._losses import delta_with_failure, largest_mu
 from reticent.systems._bounds import block_squares
-from reticent.systems._checks import check_body, check_target, least_batch
+from reticent.systems._checks import check_body, check_target, least_batch, within_failures
 from reticent.systems._goal import Goal, System
 from reticent.systems._grid import DRAW, NOISE, SOLVED, Rounding, roughness
 from reticent.systems._plan import SystemPlan
@@ -261,10 +261,17 @@ def plan_objective(
     )  # fmt: skip
     T, G, eps, small, _ = check_target(domain, horizon, lipschitz, epsilon, delta, neighbors)
     cap = T if max_switches is None else integer("max_switches", max_switches, least=1)
-    goal = _Goal(domain, T, G, eps, small, float(smoothness), bool(general), neighbors, cap, 1)
+    machine = Rounding.of(domain, T, 1, cut=True)
+    most, left = within_failures(machine, T, eps, small, cap)
+    if left == 0:
+        raise ValueError(
+            f"delta must be at least {2 * machine.failure:.6g}, which is what one draw from {domain!r} may fail by, "
+            f"got {delta!r}"
+        )
+    goal = _Goal(domain, T, G, most, small, float(smoothness), bool(general), neighbors, left or cap, 1)
     if batch is not None:
         goal = replace(goal, batch=min(integer("batch", batch, least=1), T))
-    return min(_offers(goal, batch is None), key=lambda plan: plan.regret_bound)
+    return replace(min(_offers(goal, batch is None), key=lambda plan: plan.regret_bound), epsilon=eps)
 
 
 def _objective(goal: Goal) -> ObjectivePlan:
