@@ -10,10 +10,12 @@ import pytest
 import reticent as rt
 from reticent._core._exact import add_exactly
 from reticent.privacy._account import SystemAccount
+from reticent.privacy._coins import Coin
 from reticent.privacy._compose import Composed
 from reticent.privacy._exposure import oblivious
-from reticent.systems._grid import CELL, COIN, DRAW, NOISE, largest_step, on_grid, stretch
+from reticent.systems._grid import CELL, COIN, DRAW, NOISE, STEEP, coin_error, largest_step, on_grid, stretch
 from reticent.systems._nearest import _whole
+from reticent.systems.l2p._l2p import LazyToPrivatePlan
 from reticent.systems.pcomw._account import exposure
 
 BODIES = {
@@ -188,9 +190,43 @@ def test_coins_and_experts_move_epsilon():
     plan = rt.planning.plan_private_dartboard(rt.Experts(5), 100_000, 1.0, 1.0, 1e-6)
     exact = SystemAccount(plan.horizon, plan.neighbors, plan.statements(plan.horizon))
     rounding = plan.rounding(plan.horizon)
-    assert rounding.epsilon == 2 * COIN * (plan.horizon + plan.max_switches)
+    assert rounding.epsilon == 2 * COIN * plan.max_switches
     assert plan.account().epsilon(1e-6) <= plan.epsilon
-    assert plan.account().epsilon(1e-6) - exact.epsilon(1e-6) == pytest.approx(rounding.epsilon, rel=0.2)
+    drawn = rounding._replace(stretch=1.0).applied(plan.statements(plan.horizon))
+    more = SystemAccount(plan.horizon, plan.neighbors, drawn).epsilon(1e-6) - exact.epsilon(1e-6)
+    assert more == pytest.approx(rounding.epsilon, rel=0.2)
+    assert plan.coin.eta == plan.beta * (1 + STEEP) + 2 * COIN  # the coin of the changed batch; later ones have the same numbers
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: rt.planning.plan_flat(rt.Interval(-1.0, 1.0), 10**6, 1.0, 8.0, 1e-6, max_switches=300),
+        lambda: rt.planning.plan_l2p(rt.Ball(2), 10**6, 1.0, 1.0, 1e-6, refresh="never"),
+        lambda: rt.planning.plan_objective(rt.Ball(2), 10**6, 1.0, 1.0, 1e-6),
+    ],
+)
+def test_rarely_forced_coins_are_off_by_more_when_they_switch(make):
+    """A chance to keep that is right to a factor leaves one to switch that is right to that over p."""
+    plan = make()
+    assert 0 < plan.p < 1e-2
+    for way in range(2):
+        ours, real = (
+            found[-1].bound.alternatives[way][0]
+            for found in (plan.in_floating_point(plan.horizon), plan.statements(plan.horizon))
+        )
+        assert ours.count == plan.coins - 1
+        assert ours.coin == Coin(plan.p, (real.coin.eta * (1 + STEEP) if real.count else 0.0) + 2 * COIN)
+        assert np.abs(ours.other.value).max() > np.abs(real.other.value).max()
+    assert 0.99 * plan.epsilon < plan.account().epsilon(1e-6) <= plan.epsilon
+
+
+def test_coins_at_points_that_are_far_apart_for_them_are_charged_more():
+    assert coin_error(rt.Ball(4), 1.0) == COIN
+    assert coin_error(rt.Ball(4), 2.0**12) == 8 * COIN
+    assert coin_error(rt.Interval(-3.0, 3.0), 1.0, length=10.0) == 5 * COIN
+    steep = LazyToPrivatePlan(rt.Ball(4), 10**6, 1.0, beta=1.0, lam=1e9, p=0.1, budget=5, anchor="centre", batch=2**12)
+    assert steep.in_floating_point(10**6)[0].bound.alternatives[0][0].coin.eta == 2 * 8 * COIN
 
 
 def test_points_that_only_coins_read_count_as_draws():
@@ -208,7 +244,10 @@ def test_what_the_machine_adds_is_beyond_the_clip_and_in_the_decision_of_the_cha
     assert exposure(unclaimed(made)).eta == 2 * math.log(1.001)
     plan = rt.plan_private(rt.Simplex(5), 10**5, 1.0, 1.0, 1e-6, adversary="oblivious")
     found = exposure(plan)
-    assert (found.off, found.blur) == (COIN / plan.p, 4 * CELL + 2 * COIN * (10**5 // plan.batch))
+    sums = plan.beta * plan.domain.diameter * (stretch(10**5) - 1)
+    blur = 2 * (4 * CELL + sums) + 2 * COIN * (10**5 // plan.batch)
+    assert found.off == 2 * COIN / plan.p
+    assert found.blur == pytest.approx(blur, rel=1e-12)
     bare = oblivious(replace(found, off=0.0, blur=0.0))
     ours = oblivious(found)
     ratio = Composed(ours).delta(1.0) / Composed(bare).delta(1.0)

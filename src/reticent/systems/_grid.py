@@ -26,10 +26,12 @@ LARGEST_NOISE = 2.0**22
 _ROUGHEST = 1e100  # times that: squares are numbers still, and no account has an epsilon from far less on
 # On a polytope, but for a chance of so much, as its boundary cuts cells thin.
 _CUT = 2.0**-44
-# A coin keeps with a chance that is right to a factor of exp(2^-40), and so is that of an expert who is drawn.
-COIN = 2.0**-40
+# A coin keeps with a chance that is right to a factor of exp(2^-39), and so is that of an expert who is drawn.
+COIN = 2.0**-39
 # Sums of n rounds are right to n * 2^-44 of what a round may add, in either world: plain sums of 2^9 rounds at most.
 _SUMS = 2.0**-43
+# Slopes that grow with the margin may exceed the limit by so much where they are rounded (docs/theory, Q12).
+STEEP = 2.0**-26
 
 
 Number = TypeVar("Number", float, Array)
@@ -45,25 +47,23 @@ class Rounding(NamedTuple):
     stretch: float = 1.0
     """By what factor the change of one round may come out larger in sums."""
     epsilon: float = 0.0
-    """What coins and choices of experts may add to epsilon."""
+    """What choices of experts may add to epsilon."""
 
     @classmethod
-    def of(
-        cls, domain: Domain, rounds: int, releases: int, *, near: float = NOISE, cut: bool = False, coins: int = 0
-    ) -> Rounding:
+    def of(cls, domain: Domain, rounds: int, releases: int, *, near: float = NOISE, cut: bool = False) -> Rounding:
         """Take rounds, how many decisions may depend on a changed one, and how near a coordinate is to exact.
 
-        `cut` says that the boundary of the domain cuts cells; `coins` are tossed.
+        `cut` says that the boundary of the domain cuts cells.
 
         >>> from reticent.domains import Ball
         >>> Rounding.of(Ball(9), 10_000, 10_000).distance * 2**25
         300.0
         """
         if domain.finite:
-            return cls(stretch=stretch(rounds), epsilon=2 * COIN * (coins + releases))
+            return cls(stretch=stretch(rounds), epsilon=2 * COIN * releases)
         d, thin = domain.chart_dim, cut and not (domain.body.box or domain.body.ball)
         failure = _CUT * d * releases if thin else 0.0
-        return cls(near * math.sqrt(d * releases), failure, stretch(rounds), 2 * COIN * coins)
+        return cls(near * math.sqrt(d * releases), failure, stretch(rounds))
 
     def rougher(self, factor: float) -> Rounding:
         """Return the same where releases are so many times farther from exact ones, and boundaries cut so much more.
@@ -115,13 +115,26 @@ class Rounding(NamedTuple):
         return replace(term, mu=self.widened(term.mu), other=other)
 
 
+def coin_error(domain: Domain, pull: float, length: float = 0.0) -> float:
+    """Return to what factor, as a logarithm, the chance to keep is right for coins that go on from drawn points.
+
+    `pull` is the most by which that changes along a unit of the domain, `length` along the scale of a draw: points are
+    right to 2^-50 of the one, and 2^-41 of the other in a tail (docs/theory, Q11).
+
+    >>> from reticent.domains import Ball
+    >>> coin_error(Ball(4), 0.1) == COIN, coin_error(Ball(4), 2.0**11) / COIN
+    (True, 4.0)
+    """
+    return COIN * max(1.0, pull * domain.radius * math.sqrt(domain.chart_dim) / 2**10, length / 2)
+
+
 def stretch(rounds: int) -> float:
-    """Return by what factor the change of one round may come out larger in sums of floating point (docs/theory, Q12).
+    """Return by what factor the change of one round may come out larger in floating point, in sums too (docs/theory, Q12).
 
     >>> stretch(10**6) < 1 + 2e-7
     True
     """
-    return 1.0 + _SUMS * rounds
+    return 1.0 + STEEP + _SUMS * rounds
 
 
 def roughness(noise: float, step: float) -> float:

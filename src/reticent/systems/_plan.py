@@ -366,8 +366,6 @@ class SystemPlan(BasePlan):
     near: ClassVar[float] = NOISE
     """How near to exact the machine's decisions are taken to be (docs/theory, Q11)."""
     cut: ClassVar[bool] = False
-    tosses: ClassVar[bool] = False
-    """Whether coins are tossed, one a batch at most."""
 
     def __init_subclass__(cls) -> None:
         """See to it that no event or bound of plans for single rounds stands for persons with several."""
@@ -490,9 +488,7 @@ class SystemPlan(BasePlan):
 
     def rounding(self, rounds: int) -> Rounding:
         """Return what the machine's arithmetic may add in `rounds` rounds."""
-        draws = self.draws_after(rounds)
-        coins = rounds // int(getattr(self, "batch", 1)) if self.tosses and draws else 0
-        return Rounding.of(self.domain, rounds, draws, near=self.near, cut=self.cut, coins=coins)
+        return Rounding.of(self.domain, rounds, self.draws_after(rounds), near=self.near, cut=self.cut)
 
     def draws_after(self, rounds: int) -> int:
         """Return how many decisions of `rounds` rounds a changed one may show in.

@@ -73,7 +73,7 @@ class KeepingCoin(ABC):
         """Let a coin from a file of an older version, which had them in another form, have the odds of its plan."""
         if "look" in vars(found):
             for name in ("look", "forced", "open"):
-                vars(found).pop(name)
+                vars(found).pop(name, None)
             found.odds = self.odds
 
     @abstractmethod

@@ -235,7 +235,7 @@ def _assumptions(plan: BasePlan) -> list[str]:
         )
     elif plan.private and plan.domain.finite:
         points.append(
-            "the chance of every coin and every expert is right to a factor of exp(2^-40), which is part of epsilon "
+            "the chance of every coin and every expert is right to a factor of exp(2^-39), which is part of epsilon "
             "(docs/theory, Q11), and randomness is perfect;"
         )
     elif plan.private:

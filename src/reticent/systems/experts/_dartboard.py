@@ -21,7 +21,7 @@ from reticent.privacy._losses import gdp_of_bounded_range
 from reticent.systems._bounds import block_squares
 from reticent.systems._checks import check_target
 from reticent.systems._goal import Goal, System
-from reticent.systems._grid import Rounding
+from reticent.systems._grid import COIN, STEEP, Rounding
 from reticent.systems.experts._hedge import ExpertsPlan, best_beta, check_experts, largest, weights_regret
 
 
@@ -161,7 +161,6 @@ class PrivateDartboardPlan(ExpertsPlan):
 
     system: ClassVar[str] = _names.PRIVATE_DARTBOARD
     reference: ClassVar[str] = "Asi, Feldman, Koren and Talwar 2023"
-    tosses: ClassVar[bool] = True
 
     beta: float
     p: float
@@ -212,8 +211,8 @@ class PrivateDartboardPlan(ExpertsPlan):
 
     @property
     def coin(self) -> Coin:
-        """The coin of a changed batch."""
-        return Coin(self.p, self.beta * self.lipschitz)
+        """The coin of a changed batch, as the machine tosses it; later ones say the same in both worlds (Q11)."""
+        return changed_coin(self.p, self.beta * self.lipschitz)
 
     def dp_event(self) -> Any:
         """Return one Gaussian event that bounds what a run reveals, for dp_accounting's default relation."""
@@ -222,6 +221,11 @@ class PrivateDartboardPlan(ExpertsPlan):
             return gaussian_events([])
         mu = math.hypot(gdp_of_bounded_range(self.beta * self.change) * math.sqrt(draws), gdp(self.coin))
         return gaussian_events([(self.rounding(self.horizon).widened(mu), 1)])
+
+
+def changed_coin(p: float, range_: float) -> Coin:
+    """Return the coin of a changed batch, whose loss moves the logarithm of the chance to keep by so much at most."""
+    return Coin(p, range_ * (1 + STEEP) + 2 * COIN)
 
 
 def certificates(coin: Coin, rho: float, draws: int, tossed: bool = True) -> tuple[Statement, ...]:
@@ -327,8 +331,8 @@ class _Search:
         """Return by how much delta is too large, in logarithms: at most 0 where the claim holds."""
         beta = math.exp(log_beta)
         _, budget = self._budget(beta, p, batch, margin)
-        machine = Rounding.of(self.domain, self.horizon, budget, coins=self.horizon // batch)
-        proved = machine.applied(certificates(Coin(p, beta), beta * self.change, budget))
+        machine = Rounding.of(self.domain, self.horizon, budget)
+        proved = machine.applied(certificates(changed_coin(p, beta), beta * self.change, budget))
         found = SystemAccount(0, "", proved).delta(self.epsilon)
         return math.log(max(found, 1e-40) / (self.delta * (1 - 1e-9)))
 

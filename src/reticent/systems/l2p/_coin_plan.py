@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from reticent._core._check import integer, positive
+from reticent.privacy._account import Statement
 from reticent.privacy._coins import Coin
+from reticent.privacy._compose import Bound, Term
 from reticent.systems._checks import chance, check_body
-from reticent.systems._grid import DRAW
+from reticent.systems._grid import DRAW, STEEP
 from reticent.systems._plan import SystemPlan
 from reticent.systems.pcomw._switching import log_tail, overrun
 
@@ -27,7 +29,6 @@ class CoinPlan(SystemPlan):
     work: ClassVar[str] = "draws"
     near: ClassVar[float] = DRAW
     cut: ClassVar[bool] = True
-    tosses: ClassVar[bool] = True
 
     beta: float
     p: float
@@ -89,5 +90,39 @@ class CoinPlan(SystemPlan):
         """Return how many switches the first `rounds` rounds may have."""
         return min(self.budget, rounds // self.batch)
 
-    def _coin(self) -> Coin:
-        return Coin(self.p, self.special)
+    @property
+    def _pull(self) -> float:
+        """The most by which the logarithm of the chance to keep changes along a unit of the domain."""
+        return self.beta * self.batch * self.lipschitz
+
+    @property
+    @abstractmethod
+    def coin_error(self) -> float:
+        """To what factor, as a logarithm, the machine's coins keep as often as they should (docs/theory, Q11)."""
+
+    @property
+    def _slack(self) -> float:
+        """What the machine adds to a coin between two worlds; one that is not forced may be sure to keep."""
+        return 2 * self.coin_error if self.floor > 0 else 0.0
+
+    def _coin(self, slack: float = 0.0) -> Coin:
+        """Return the coin of the changed batch."""
+        return Coin(self.p, self.special * (1 + STEEP) + slack if slack else self.special)
+
+    @abstractmethod
+    def revealed(self, rounds: int, slack: float) -> tuple[Statement, ...]:
+        """Return the certificate of docs/theory, R6, where coins may be off by `slack` between two worlds."""
+
+    def statements(self, rounds: int) -> tuple[Statement, ...]:
+        """Return the certificate of docs/theory, R6, in real numbers."""
+        return self.revealed(rounds, 0.0)
+
+    def in_floating_point(self, rounds: int) -> tuple[Statement, ...]:
+        """Return the statements as they hold for the machine, whose later coins tell something too (Q11)."""
+        return self.rounding(rounds).applied(self.revealed(rounds, self._slack))
+
+    def _terms(self, rounds: int, mu: float, slack: float) -> Bound:
+        """Return mu-GDP draws together with the coin of the changed batch, and what slack makes of later ones."""
+        later = max(rounds // self.batch - 1, 0) if slack else 0
+        ways = self._coin(slack).directions()
+        return Bound(tuple((Term(mu, Coin(self.p, slack), later, way),) for way in ways))

@@ -17,13 +17,12 @@ from reticent.losses import GeneralisedLinear, Linear, Loss, Objects, Rows
 from reticent.losses._label import Label
 from reticent.losses._limit import margin_range
 from reticent.privacy._account import Statement, gaussian
-from reticent.privacy._coins import Coin
-from reticent.privacy._compose import Bound, Term
 from reticent.privacy._events import gaussian_events, gdp
 from reticent.privacy._losses import gdp_of_bounded_range
 from reticent.systems._checks import check_body, check_target, within_failures
 from reticent.systems._decider import Decider
 from reticent.systems._goal import Goal, System
+from reticent.systems._grid import coin_error
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
 from reticent.systems._walk import KeepingCoin, Walk
@@ -78,14 +77,18 @@ class FlatPlan(CoinPlan):
         first = flat_first(self.domain, self.beta, G * self.horizon)
         return first + stability + G * D * self.exhausted + self.grid_regret
 
-    def statements(self, rounds: int) -> tuple[Statement, ...]:
+    @property
+    def coin_error(self) -> float:
+        """To what factor, as a logarithm, the machine's coins keep as often as they should (docs/theory, Q11)."""
+        return coin_error(self.domain, self._pull)
+
+    def revealed(self, rounds: int, slack: float) -> tuple[Statement, ...]:
         """Return the certificate of docs/theory, R6, by Renyi divergences and by Gaussian releases."""
         draws = self._changes(rounds)
         if not draws:
             return (gaussian(0.0),)
-        root, ways = math.sqrt(draws), self._coin().directions()
         return tuple(
-            Statement(method, Bound(tuple((Term(mu * root, Coin(1.0, 0.0), 0, way),) for way in ways)))
+            Statement(method, self._terms(rounds, mu * math.sqrt(draws), slack))
             for method, mu in (("rdp", self.draw_range / 2), ("pld", gdp_of_bounded_range(self.draw_range)))
         )
 
@@ -99,7 +102,7 @@ class FlatPlan(CoinPlan):
         if not draws:
             return gaussian_events([])
         mu = self.rounding(self.horizon).widened(gdp_of_bounded_range(self.draw_range) * math.sqrt(draws))
-        return gaussian_events([(mu / math.sqrt(draws), draws), (gdp(self._coin()), 1)])
+        return gaussian_events([(mu / math.sqrt(draws), draws), (gdp(self._coin(self._slack)), 1)])
 
 
 def flat_first(domain: Domain, beta: float, steep: float) -> float:

@@ -15,13 +15,12 @@ from reticent.domains import Domain
 from reticent.gibbs import Gibbs
 from reticent.losses import Loss
 from reticent.privacy._account import Statement, gaussian
-from reticent.privacy._coins import Coin
-from reticent.privacy._compose import Bound, Term
 from reticent.privacy._events import gaussian_events, gdp
 from reticent.saving import refuse_unless
 from reticent.systems._checks import LESS, chance, check_body, check_target, within_failures
 from reticent.systems._decider import NEVER, Changes, Decider
 from reticent.systems._goal import Goal, System
+from reticent.systems._grid import coin_error
 from reticent.systems._learner import SystemLearner
 from reticent.systems._plan import SystemPlan
 from reticent.systems._walk import KeepingCoin, Walk
@@ -110,14 +109,16 @@ class LazyToPrivatePlan(CoinPlan):
         renewed = min(self.refreshes, rounds // self.batch) if self.refresh else 0
         return changes + renewed if changes else 0
 
-    def statements(self, rounds: int) -> tuple[Statement, ...]:
+    @property
+    def coin_error(self) -> float:
+        """To what factor, as a logarithm, the machine's coins keep as often as they should (docs/theory, Q11)."""
+        return coin_error(self.domain, self._pull, self.batch * self.lipschitz * math.sqrt(self.beta / self.lam))
+
+    def revealed(self, rounds: int, slack: float) -> tuple[Statement, ...]:
         """Return the certificate of docs/theory, R6: draws of x and y, and the coin of the changed batch."""
         if not self._changes(rounds):
             return (gaussian(0.0),)
-        mu = self.shift * math.sqrt(self.draws_after(rounds))
-        return (
-            Statement("pld", Bound(tuple((Term(mu, Coin(1.0, 0.0), 0, way),) for way in self._coin().directions()))),
-        )
+        return (Statement("pld", self._terms(rounds, self.shift * math.sqrt(self.draws_after(rounds)), slack)),)
 
     def dp_event(self) -> Any:
         """Return Gaussian events of dp_accounting for the draws and for the coin of the changed batch."""
@@ -125,7 +126,7 @@ class LazyToPrivatePlan(CoinPlan):
             return gaussian_events([])
         draws = self.draws_after(self.horizon)
         mu = self.rounding(self.horizon).widened(self.shift * math.sqrt(draws))
-        return gaussian_events([(mu / math.sqrt(draws), draws), (gdp(self._coin()), 1)])
+        return gaussian_events([(mu / math.sqrt(draws), draws), (gdp(self._coin(self._slack)), 1)])
 
 
 def plan_l2p(

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from reticent._core._check import Array
 from reticent.domains import Domain
 from reticent.privacy._losses import delta_with_failure, largest_mu
-from reticent.systems._grid import DRAW, Rounding
-from reticent.systems.pcomw._search import adaptive, key
+from reticent.systems._grid import COIN, DRAW, Rounding
+from reticent.systems.pcomw._search import adaptive, coins_variance, key
 
 Flags = NDArray[np.bool_]
 
@@ -72,8 +72,8 @@ class Found:
 
 
 def one_draw(domain: Domain, horizon: int) -> Rounding:
-    """Return what the machine adds to one draw and one coin."""
-    return Rounding.of(domain, horizon, 1, near=DRAW, cut=True, coins=1)
+    """Return what the machine adds to one draw."""
+    return Rounding.of(domain, horizon, 1, near=DRAW, cut=True)
 
 
 class Costs(ABC):
@@ -172,9 +172,9 @@ class Costs(ABC):
         released = self.budget(at, law)[0] if budget is None else budget
         draws = released + self.refreshes(at.batch, at.p)
         mu = machine.stretch * law.shift * np.sqrt(draws) + 2 * machine.distance * np.sqrt(draws)
-        special = np.minimum(law.special, 700.0)
-        epsilon = self.epsilon - machine.epsilon * self.T / at.batch
-        found = delta_with_failure(adaptive, (mu, at.p, special), epsilon, machine.failure * draws, self.delta)
+        mu = np.sqrt(mu**2 + coins_variance(self.T / at.batch - 1, at.p, np.full_like(mu, 2 * COIN)))
+        special = np.minimum(law.special, 700.0) + 2 * COIN
+        found = delta_with_failure(adaptive, (mu, at.p, special), self.epsilon, machine.failure * draws, self.delta)
         return np.where(np.isfinite(found), found, 1.0)
 
     def solve(self, at: Trials, turns: int, budget: Array | None = None) -> Array:

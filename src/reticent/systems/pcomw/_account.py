@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reticent._core._check import integer
 from reticent.privacy._account import smallest
 from reticent.privacy._exposure import Exposure
-from reticent.systems._grid import CELL, COIN, DRAW, Rounding
+from reticent.systems._grid import CELL, DRAW, Rounding, coin_error, stretch
 from reticent.systems.pcomw._switching import Switching
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def exposure(plan: Plan, rounds: int | None = None) -> Exposure:
     budget = coins if plan.budget is None else min(plan.budget, coins)
     # Without a switch that is allowed, or possible, the first decision stays whatever the losses are.
     moves = budget > 0 and (plan.p > 0 or plan.phi > 1)
-    G, D = plan.lipschitz, plan.domain.diameter
     # What floating point may add, for a plan that claims something and so releases its decisions on a grid (Q11, Q12).
     rounding = Rounding.of(plan.domain, rounds, 1, near=DRAW, cut=True) if plan.private else Rounding()
+    G, D = plan.lipschitz * rounding.stretch, plan.domain.diameter
     change = plan.change * rounding.stretch
     log_phi, root = math.log(plan.phi), math.sqrt(plan.beta / plan.lam)
     # How far a draw moves between the two worlds, at most; the chance to keep is confined by the clip as well.
@@ -42,15 +42,16 @@ def exposure(plan: Plan, rounds: int | None = None) -> Exposure:
     near = plan.distance + rounding.distance
     rough = 2 * _rough_coin(plan)
     # What the machine may be off by is beyond the clip; a coin that is never clipped below 1 keeps for certain.
-    slack = 2 * COIN if plan.private and log_phi > 0 else 0.0
+    length = plan.batch * G * root
+    error = coin_error(plan.domain, plan.beta * plan.batch * G, length) if plan.private and log_phi > 0 else 0.0
     clip = _clip(plan) if plan.adversary == "oblivious" else 0.0
     return Exposure(
         shift=change * root + 2 * near,
-        eta=min(2 * log_phi, plan.beta * plan.batch * G * moved + rough) + slack,
-        eta_special=min(2 * log_phi, plan.beta * ((plan.batch - 1) * G * moved + change * D) + rough) + slack,
+        eta=min(2 * log_phi, plan.beta * plan.batch * G * moved + rough) + 2 * error,
+        eta_special=min(2 * log_phi, plan.beta * ((plan.batch - 1) * G * moved + change * D) + rough) + 2 * error,
         p=plan.p,
         log_phi=log_phi,
-        length=plan.batch * G * root + 2 * near,
+        length=length + 2 * near,
         draws=budget if moves else 0,
         later=max(coins - 1, 0) if moves else 0,
         special=moves,
@@ -60,9 +61,15 @@ def exposure(plan: Plan, rounds: int | None = None) -> Exposure:
         # Where losses are fixed in advance the decision in play at the changed batch is one draw more (Q6).
         slip=_slip(plan, rounds) + rounding.failure if plan.adversary == "oblivious" else 0.0,
         miss=(budget if moves else 0) * rounding.failure,
-        off=COIN / plan.p if slack and plan.p > 0 else 0.0,
-        blur=CELL * plan.domain.chart_dim + 2 * COIN * coins if plan.private else 0.0,
+        off=2 * error / plan.p if plan.p > 0 else 0.0,
+        blur=_blur(plan, rounds) + 2 * error * coins if plan.private else 0.0,
     )
+
+
+def _blur(plan: Plan, rounds: int) -> float:
+    """Return to what factor, as a logarithm, the chance of the decision in play may be off, twice (Q11)."""
+    sums = plan.beta * plan.lipschitz * plan.domain.diameter * (stretch(rounds) - 1)
+    return 2 * (CELL * plan.domain.chart_dim + sums)
 
 
 def _rough_coin(plan: Plan) -> float:

@@ -117,7 +117,8 @@ class PerturbedWalk:
         refuse_unless(0.0 <= self.level[0] <= 1.0, "its next coin has no chance")
         refuse_unless(due == NEVER or due % self.batch == 0, f"its next coin is due at round {due}, inside of a batch")
         open_block = done % self.batch and not self.frozen
-        refuse_unless(bool(open_block or not self.block.any()), "it has a block that is not open")
+        block = self.block, self.block_H, self.rest_block, self.rest_block_H
+        refuse_unless(bool(open_block) or not any(part.any() for part in block), "it has a block that is not open")
         kept = 0 if self.frozen else done
         refuse_unless(self.columns is None or len(self.columns) == kept, f"it does not hold {kept} rounds")
 

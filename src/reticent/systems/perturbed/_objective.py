@@ -24,7 +24,7 @@ from reticent.privacy._losses import delta_with_failure, largest_mu
 from reticent.systems._bounds import block_squares
 from reticent.systems._checks import check_body, check_target, least_batch, within_failures
 from reticent.systems._goal import Goal, System
-from reticent.systems._grid import DRAW, NOISE, SOLVED, Rounding, roughness
+from reticent.systems._grid import COIN, DRAW, NOISE, SOLVED, STEEP, Rounding, roughness
 from reticent.systems._plan import SystemPlan
 from reticent.systems.pcomw._search import adaptive, coins_variance
 from reticent.systems.pcomw._switching import expected_switches, rate, weighted_overrun, weighted_variation
@@ -68,7 +68,6 @@ class ObjectivePlan(SystemPlan):
     assumes: ClassVar[str] = "linear losses, or smooth ones (balls, boxes)"
     adversary: ClassVar[str] = "oblivious"
     cut: ClassVar[bool] = True
-    tosses: ClassVar[bool] = True
 
     sigma: float
     lam: float
@@ -192,15 +191,29 @@ class ObjectivePlan(SystemPlan):
         """The coin of the changed round's batch: whatever Z is, the clip confines it."""
         return Coin(self.p, 2 * self.log_phi)
 
+    @property
+    def slack(self) -> float:
+        """What the machine adds to a coin between two worlds (docs/theory, Q11); it may be sure to keep."""
+        return 2 * COIN if self.phi > 1 else 0.0
+
     def statements(self, rounds: int) -> tuple[Statement, ...]:
-        """Return the composition of draws and coins (docs/theory, R5g)."""
+        """Return the composition of draws and coins (docs/theory, R5g), in real numbers."""
+        return self._revealed(rounds, 0.0)
+
+    def in_floating_point(self, rounds: int) -> tuple[Statement, ...]:
+        """Return the statements as they hold for the machine."""
+        return self.rounding(rounds).applied(self._revealed(rounds, self.slack))
+
+    def _revealed(self, rounds: int, slack: float) -> tuple[Statement, ...]:
         coins = rounds // self.batch
-        coin, count = self.later_coin, max(coins - 1, 0)
+        more = 1 + STEEP if slack else 1.0
+        coin, last = (Coin(self.p, one.eta * more + slack) for one in (self.later_coin, self.special_coin))
+        count = max(coins - 1, 0)
         draws = min(self.budget, coins)
         mu = self.draw * math.sqrt(draws) if draws else 0.0
         # Without a switch ever there is no coin either.
         tossed = coins > 0 and self.budget > 0
-        special = self.special_coin.directions() if tossed else (NO_LOSS,)
+        special = last.directions() if tossed else (NO_LOSS,)
         terms = tuple((Term(mu, coin, count if tossed else 0, other),) for other in special)
         return (Statement("pld", Bound(terms)),)
 
@@ -484,11 +497,11 @@ def _quick(goal: _Goal, plan: ObjectivePlan) -> float:
     """Return about the delta of a plan at the epsilon of the goal."""
     machine = plan.rounding(goal.horizon)
     mu = machine.widened(plan.draw * math.sqrt(min(plan.budget, plan.coins)))
-    p, eta = np.array(plan.p), np.array(plan.later_coin.eta)
+    p, eta = np.array(plan.p), np.array(plan.later_coin.eta + plan.slack)
     variance = float(coins_variance(np.array(max(plan.coins - 1.0, 0.0)), p, eta))
-    at = np.array(math.hypot(mu, math.sqrt(variance))), p, np.array(2 * plan.log_phi)
+    at = np.array(math.hypot(mu, math.sqrt(variance))), p, np.array(2 * plan.log_phi + plan.slack)
     failure = np.array(machine.failure)
-    return float(delta_with_failure(adaptive, at, goal.epsilon - machine.epsilon, failure, goal.delta))
+    return float(delta_with_failure(adaptive, at, goal.epsilon, failure, goal.delta))
 
 
 def _noise(goal: _Goal, point: Array, halvings: int | None = None, near: float | None = None) -> float:
