@@ -79,8 +79,8 @@ def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, c
         if share > 0.0:
             bend = share * d2phi(code, parameter, m)
         else:
-            low, high, _ = margin_bounds(row, offsets[i], body)
-            bend = curvature_range(code, parameter, low, high)[0]
+            low, high, room, _ = margin_bounds(row, offsets[i], body)
+            bend = curvature_range(code, parameter, low, high, room)[0]
         excess = rise(code, parameter, m, v) - dphi(code, parameter, m) * v
         if rng.random() * cap * weight < excess - 0.5 * bend * v * v:
             return False, reads
