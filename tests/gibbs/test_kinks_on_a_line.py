@@ -1,8 +1,8 @@
 """Sums of piecewise quadratic losses on an interval, against exact fractions (docs/theory, Q12).
 
-Found in review: the breaks of a narrow Huber loss on the two sides of an end of the interval were no pair, and its slope
-was what rounding left of their distance; and sums over breaks were reckoned from one of them, in plain products, so that
-one changed round moved what all others say.
+Found in review: the breaks of a narrow Huber loss on the two sides of an end of the interval were no pair, and its
+slope was what rounding left of their distance; and sums over breaks were reckoned from one of them, in plain products,
+so that one changed round moved what all others say.
 """
 
 from fractions import Fraction
@@ -48,8 +48,11 @@ def errors(loss, features, targets, points=POINTS):
     """How far differences of values and slopes are off, for each round, in units of its steepest slope."""
     steepest = loss.width * np.abs(features).max() * len(features)
     made, true = sums(loss, features, targets, points), exact(loss, features, targets, points)
-    values = [float(Fraction(v) - Fraction(made[0, 0]) - (w - true[0][0])) for v, (w, _) in zip(made[:, 0], true)]
-    slopes = [float(Fraction(v) - w) for v, (_, w) in zip(made[:, 1], true)]
+    values = [
+        float(Fraction(v) - Fraction(made[0, 0]) - (w - true[0][0]))
+        for v, (w, _) in zip(made[:, 0], true, strict=False)
+    ]
+    slopes = [float(Fraction(v) - w) for v, (_, w) in zip(made[:, 1], true, strict=False)]
     return np.abs(values).max() / steepest, np.abs(slopes).max() / steepest
 
 

@@ -82,7 +82,7 @@ class LineParts(NamedTuple):
     ends: Array
     """Of each of its pieces, continued to the margin 0, the slope there; and its curvature."""
     base: Array
-    """Slope and value at 0, and curvature, of the pieces that the rows have at lo, and what rounding has left of them."""
+    """Slope, value at 0 and curvature of the pieces that the rows have at lo, and what rounding has left of them."""
     breaks: Array
     jumps: Array
     prefix: Array
@@ -274,7 +274,9 @@ class KinkSampler:
         self.history, self.beta, self.lam = history, beta, lam
         points, slopes, bends, first = pieces
         if len(points) != 1 + bends.any() or (bends.any() and (slopes.any() or bends.sum() != 0.0)):
-            raise ValueError("the line sampler takes losses with one kink, or with one quadratic part between two lines")
+            raise ValueError(
+                "the line sampler takes losses with one kink, or with one quadratic part between two lines"
+            )
         points = points - history.shift
         body = history.domain.body
         ends = _ends(points, slopes, bends, first)
