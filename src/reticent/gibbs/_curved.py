@@ -92,7 +92,7 @@ def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, c
 
 FILLED, SINCE, LOOKED, WASTED, PROPOSALS, READS, KIND, CHOSEN, READ = range(9)  # places in `CurvedParts.work`
 _PATIENCE = 64  # proposals for one draw between two looks at whether moving the reference point would pay
-_ROWS, _FIRST = 64, 1 << 20  # rows that a draw may read for each proposal that it may take, and beside that
+_ROWS, _FIRST = 64, 1 << 24  # rows that a draw may read for each proposal that it may take, and beside that
 
 
 class CurvedParts(NamedTuple):
