@@ -57,6 +57,7 @@ class Cube:
 
     def __post_init__(self) -> None:
         ones = np.ones(self.dim)
+        self.center = np.zeros(self.dim)
         self.body = SimpleNamespace(lo=-ones, hi=ones)
         self.radius = float(np.sqrt(self.dim))
 

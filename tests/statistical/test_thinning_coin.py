@@ -52,7 +52,7 @@ def toss_curved(kind, u, beta, share, spoil=1.0):
     columns, loss = measure._history.columns, measure.loss
     rng = np.random.default_rng(1)
     args = (loss.code, loss.parameter, columns.vectors, columns.offsets, columns.totals, measure.domain.body)
-    kept = sum(survives(rng, *args, z, u, beta * spoil, 0.5 * float(u @ u), share)[0] for _ in range(TOSSES))
+    kept = sum(survives(rng, *args, z, u, beta * spoil, 0.5 * float(u @ u), share, 1 << 60)[0] for _ in range(TOSSES))
     return stats.binomtest(int(kept), TOSSES, np.exp(-beta * exact.sum())).pvalue
 
 

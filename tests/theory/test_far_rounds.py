@@ -114,7 +114,7 @@ def slopes_on_a_line(measure, points):
     measure.draw(np.random.default_rng(1), "line")
     sampler = measure._samplers["line"]
     parts = sampler.parts(1000)
-    sums = (*parts.base[:2], parts.breaks, parts.prefix, parts.starts[: parts.counts[0] + 1], parts.origins)
+    sums = (parts.base, parts.breaks, parts.prefix, parts.starts[: parts.counts[0] + 1])
     return [(_sum_at(sums, x)[1], measure._history.gradient(np.array([x]))[0]) for x in points]
 
 

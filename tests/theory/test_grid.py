@@ -195,7 +195,9 @@ def test_coins_and_experts_move_epsilon():
     drawn = rounding._replace(stretch=1.0).applied(plan.statements(plan.horizon))
     more = SystemAccount(plan.horizon, plan.neighbors, drawn).epsilon(1e-6) - exact.epsilon(1e-6)
     assert more == pytest.approx(rounding.epsilon, rel=0.2)
-    assert plan.coin.eta == plan.beta * (1 + STEEP) + 2 * COIN  # the coin of the changed batch; later ones have the same numbers
+    assert (
+        plan.coin.eta == plan.beta * (1 + STEEP) + 2 * COIN
+    )  # the coin of the changed batch; later ones have the same numbers
 
 
 @pytest.mark.parametrize(

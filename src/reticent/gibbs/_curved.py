@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -51,8 +51,8 @@ def upper_factor(tau: float) -> float:
 
 
 @kernel
-def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share):
-    """Toss the coin exp(-beta sum_i r_i(u)); return (kept?, rows read).
+def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share, most):
+    """Toss the coin exp(-beta sum_i r_i(u)); return (kept?, rows read), unknown after `most` rows read.
 
     r_i(u) = l_i(z+u) - l_i(z) - l_i'(z) v_i - b_i v_i^2 / 2 with v_i = row_i.u, where b_i is the least second
     derivative of the row over the body, or `share` times that at z if share > 0. The caller vouches for
@@ -68,6 +68,8 @@ def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, c
         points += standard_exponential(rng)
         if points > mean:
             return True, reads
+        if reads == most:
+            return False, reads
         i = pick_row(rng, totals)
         reads += 1
         row = vectors[i]
@@ -79,8 +81,8 @@ def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, c
         if share > 0.0:
             bend = share * d2phi(code, parameter, m)
         else:
-            low, high, _ = margin_bounds(row, offsets[i], body)
-            bend = curvature_range(code, parameter, low, high)[0]
+            low, high, room, _ = margin_bounds(row, offsets[i], body)
+            bend = curvature_range(code, parameter, low, high, room)[0]
         excess = rise(code, parameter, m, v) - dphi(code, parameter, m) * v
         if rng.random() * cap * weight < excess - 0.5 * bend * v * v:
             return False, reads
@@ -88,8 +90,9 @@ def survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, c
 
 # Exact draws for curved losses: a Gaussian below their curvature, corrected by thinning (docs/theory, S7).
 
-FILLED, SINCE, LOOKED, WASTED, PROPOSALS, READS, KIND, CHOSEN = range(8)  # places in `CurvedParts.work`
+FILLED, SINCE, LOOKED, WASTED, PROPOSALS, READS, KIND, CHOSEN, READ = range(9)  # places in `CurvedParts.work`
 _PATIENCE = 64  # proposals for one draw between two looks at whether moving the reference point would pay
+_ROWS, _FIRST = 64, 1 << 24  # rows that a draw may read for each proposal that it may take, and beside that
 
 
 class CurvedParts(NamedTuple):
@@ -99,11 +102,11 @@ class CurvedParts(NamedTuple):
     beta: float
     lam: float
     limit: int
-    """The most proposals that one draw may take."""
+    """The most proposals that one draw may take; rows that are read count too, 64 of them as a proposal."""
     work: Counts
     """Draws made, proposals for the next; rounds when it was last asked whether the reference point should move, work
     put into rejected proposals since, in rows read; all proposals, all rows read; the kind of the last envelope, and
-    rounds when it was chosen."""
+    rounds when it was chosen; rows read for the next draw."""
 
 
 @kernel
@@ -139,14 +142,16 @@ def draw_curved(rng, parts, n, out):
         work[CHOSEN] = n
     u = np.empty(d)
     row = work[FILLED]
+    # Proposals alone would not end: a row much longer than all others has almost all the weight, and rarely a say.
+    readable = _FIRST + _ROWS * limit
     while row < out.shape[0]:
         since = work[SINCE]
         if since > 0 and (since % _PATIENCE == 0 or since == limit) and work[WASTED] > 4 * n:
             # Moving costs a few passes over the past: worth it once as much work has been wasted.
             work[FILLED] = row
             return FAR
-        if since == limit:
-            work[FILLED] = work[SINCE] = 0
+        if since == limit or work[READ] == readable:
+            work[FILLED] = work[SINCE] = work[READ] = 0
             return GIVEN_UP
         if since == _PATIENCE and wanted != ANY:
             wanted = ANY
@@ -179,12 +184,14 @@ def draw_curved(rng, parts, n, out):
                     continue
                 cap *= tighter
                 share = keep
-        kept, read = survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share)
+        left = readable - work[READ]
+        kept, read = survives(rng, code, parameter, vectors, offsets, totals, body, z, u, beta, cap, share, left)
+        work[READ] += read
         work[READS] += read
         work[WASTED] += read
         if kept:
             work[WASTED] -= d
-            work[SINCE] = 0
+            work[SINCE] = work[READ] = 0
             row += 1
     work[FILLED] = 0
     return DRAWN
@@ -199,11 +206,16 @@ class CurvedSampler:
     def __init__(self, history: RowHistory, beta: float, lam: float) -> None:
         self.history = history
         self.beta, self.lam = beta, lam
-        self.work: Counts = np.zeros(8, dtype=np.int64)
+        self.work: Counts = np.zeros(9, dtype=np.int64)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a saved state; those of older versions did not count the rows read for a draw."""
+        vars(self).update(state)
+        self.work = np.append(self.work, np.zeros(9 - len(self.work), dtype=np.int64))
 
     def _check_moved(self) -> None:
         """Refuse counts, from a file, that stand inside of a draw: a kernel would write beyond its ends."""
-        if self.work[[FILLED, SINCE]].any() or (self.work < 0).any():
+        if self.work[[FILLED, SINCE, READ]].any() or (self.work < 0).any():
             raise ValueError(f"its counts of proposals are {self.work.tolist()}")
 
     def draw(self, rng: np.random.Generator, limit: int) -> tuple[Array, int, int] | None:
@@ -214,10 +226,10 @@ class CurvedSampler:
     def draw_many(self, rng: np.random.Generator, count: int, limit: int) -> tuple[Array, int, int] | None:
         """Return (chart points, proposals, rows read): `count` independent draws from one envelope.
 
-        None after `limit` proposals for one of them.
+        None after `limit` proposals for one of them, or as many rows read as that allows.
         """
         out = np.empty((count, self.history.domain.chart_dim))
-        self.work[[FILLED, SINCE, PROPOSALS, READS]] = 0
+        self.work[[FILLED, SINCE, READ, PROPOSALS, READS]] = 0
         while (outcome := draw_curved(rng, self.parts(limit), len(self.history), out)) == FAR:
             self.tend()
         return None if outcome == GIVEN_UP else (out, int(self.work[PROPOSALS]), int(self.work[READS]))

@@ -169,11 +169,11 @@ def ingest(past, start, stop):
         slope = dphi(code, parameter, m)
         for j in range(d):
             add_exactly(gradient, low_parts[0], j, slope * row[j])
-        low, high, norm = margin_bounds(row, offsets[i], body)
+        low, high, room, norm = margin_bounds(row, offsets[i], body)
         extent[0] = max(extent[0], norm)
-        extent[1] = max(extent[1], max(abs(low), abs(high)))
+        extent[1] = max(extent[1], max(abs(low), abs(high)) + room)
         if curved:
-            least, most = curvature_range(code, parameter, low, high)
+            least, most = curvature_range(code, parameter, low, high, room)
             bend = d2phi(code, parameter, m)
             for j in range(d):
                 for k in range(d):

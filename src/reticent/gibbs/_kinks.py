@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from reticent._core._check import Array
-from reticent._core._exact import add_exactly
+from reticent._core._exact import add_exactly, plus_exactly, times_exactly
 from reticent._core._kernel import kernel
 from reticent._core._tags import saved
 from reticent.domains._linalg import put
@@ -18,17 +18,20 @@ from reticent.losses import Rows
 
 _RATIO = 4  # a level is merged into the one before it unless that is this many times longer
 _LEVELS = 64  # more than there can be: each is that many times shorter than the one before
-# Two breaks that are nearer than this, as a part of the interval, are one kink: sums of curvatures of the rest of it
-# would have fewer digits than that leaves.
+# The two breaks of a row that are nearer than this, as a part of the interval, are one kink in their middle. Sums of
+# curvatures, which grow with what it leaves, would lose digits below it, in twice the precision too (docs/theory, Q12).
 _NARROW = 2.0**-26
+_SLOPE, _VALUE, _BEND = range(3)  # of a quadratic: its slope at 0, its value there, its curvature
 
 
 @kernel
 def _sum_at(args, x):
     """The sum of the losses at x, up to a constant, and its slope on the left of x."""
-    slope, bend, breaks, prefix, starts, origins = args
-    value = x * (slope + 0.5 * x * bend)
-    slope += x * bend
+    base, breaks, prefix, starts = args
+    size = prefix.shape[1] // 2
+    slope, slope_rest = base[_SLOPE], base[3 + _SLOPE]
+    value, value_rest = base[_VALUE], base[3 + _VALUE]
+    bend, bend_rest = base[_BEND], base[3 + _BEND]
     for level in range(starts.size - 1):
         first, low, high = starts[level], starts[level], starts[level + 1]
         while low < high:
@@ -38,15 +41,19 @@ def _sum_at(args, x):
             else:
                 high = middle
         if low > first:
-            # sum of j (x-k) + q (x-k)^2/2 over the breaks k below x, all reckoned from the middle of the level:
-            # from a far end of the interval the squares would lose the peak to rounding.
-            w = x - origins[level]
             sums = prefix[low - 1]
-            value += sums[0] * w - sums[1]
-            slope += sums[0]
-            if sums.size > 2:
-                value += 0.5 * (sums[2] * w * w - 2.0 * sums[3] * w + sums[4])
-                slope += sums[2] * w - sums[3]
+            slope, slope_rest = plus_exactly(slope, slope_rest, sums[_SLOPE], sums[size + _SLOPE])
+            value, value_rest = plus_exactly(value, value_rest, sums[_VALUE], sums[size + _VALUE])
+            if size > 2:
+                bend, bend_rest = plus_exactly(bend, bend_rest, sums[_BEND], sums[size + _BEND])
+    # value + x (slope + x bend / 2), in twice the precision: narrow quadratic parts make coefficients that nearly
+    # cancel, as large as the interval is long beside them.
+    turned, rest = times_exactly(bend, x)
+    rest += bend_rest * x
+    half, half_rest = plus_exactly(slope, slope_rest, 0.5 * turned, 0.5 * rest)
+    slope, _ = plus_exactly(slope, slope_rest, turned, rest)
+    risen, rest = times_exactly(half, x)
+    value, _ = plus_exactly(value, value_rest, risen, rest + half_rest * x)
     return value, slope
 
 
@@ -75,59 +82,99 @@ class LineParts(NamedTuple):
     ends: Array
     """Of each of its pieces, continued to the margin 0, the slope there; and its curvature."""
     base: Array
-    """Slope and curvature at 0 of what no break between lo and hi is part of, and what rounding has left of them."""
+    """Slope, value at 0 and curvature of the pieces that the rows have at lo, and what rounding has left of them."""
     breaks: Array
     jumps: Array
     prefix: Array
     starts: Counts
-    origins: Array
     counts: Counts
     """Levels, rounds taken in, density evaluations."""
     guess: Array
 
 
 @kernel
+def _add_turn(sums, low, jump, bend, k):
+    """Add to a sum of quadratics one that is 0, but on the right of k, where it starts with slope and curvature."""
+    add_exactly(sums, low, _SLOPE, jump)
+    moved, rest = times_exactly(jump, k)
+    add_exactly(sums, low, _VALUE, -moved)
+    add_exactly(sums, low, _VALUE, -rest)
+    if bend != 0.0:
+        moved, rest = times_exactly(bend, k)
+        add_exactly(sums, low, _SLOPE, -moved)
+        add_exactly(sums, low, _SLOPE, -rest)
+        square, last = times_exactly(moved, k)
+        add_exactly(sums, low, _VALUE, 0.5 * square)
+        add_exactly(sums, low, _VALUE, 0.5 * (last + rest * k))
+        add_exactly(sums, low, _BEND, bend)
+
+
+@kernel
+def _kink(line, low, x, left, right, jump, count):
+    """Take in a row with one kink: its slope at lo, and the break if it lies between lo and hi; count breaks."""
+    add_exactly(line.base[:3], low, _SLOPE, right if x <= line.lo else left)
+    if not line.lo < x < line.hi:
+        return count
+    line.breaks[count] = x
+    line.jumps[count, 0], line.jumps[count, 1] = jump, 0.0
+    return count + 1
+
+
+@kernel
+def _bend(line, low, i, left, right, jump, count):
+    """Take in a row with a quadratic part: the piece that it has at lo, and its breaks between lo and hi; count."""
+    a, offset = line.past.vectors[i, 0], line.past.offsets[i]
+    one, other = (0, 1) if a > 0.0 else (1, 0)  # from left to right
+    begin, end = (line.points[one] - offset) / a, (line.points[other] - offset) / a
+    base = line.base[:3]
+    if end <= line.lo or begin >= line.hi:
+        add_exactly(base, low, _SLOPE, right if end <= line.lo else left)
+        return count
+    if begin <= line.lo and end >= line.hi:
+        add_exactly(base, low, _SLOPE, a * (line.ends[1, 0] + line.ends[1, 1] * offset))
+        add_exactly(base, low, _BEND, a * (a * line.ends[1, 1]))
+        return count
+    # Between its breaks the slope rises by what it should, wherever rounding has moved them.
+    bend = jump / (end - begin)
+    if begin <= line.lo:
+        add_exactly(base, low, _SLOPE, right)
+        _add_turn(base, low, 0.0, bend, end)  # that it goes on to the right of its end, the break there takes back
+    else:
+        add_exactly(base, low, _SLOPE, left)
+        line.breaks[count] = begin
+        line.jumps[count, 0], line.jumps[count, 1] = 0.0, bend
+        count += 1
+    if end < line.hi:
+        line.breaks[count] = end
+        line.jumps[count, 0], line.jumps[count, 1] = 0.0, -bend
+        count += 1
+    return count
+
+
+@kernel
 def _breaks(line, first, n, at):
     """Write the breaks of the rows from `first` to `n` that lie between lo and hi behind the `at` there are; count.
 
-    What the others make of slope and curvature at 0 is added to the base.
+    The pieces that the rows have at lo are added to the base: as a sum over the breaks before it, the slope of a piece
+    would be lost in how far out these may lie.
     """
     count = at
-    vectors, offsets = line.past.vectors, line.past.offsets
-    base, low = line.base[:2], line.base[2:]
+    low, last = line.base[3:], line.points.size - 1
     for i in range(first, n):
-        a = vectors[i, 0]
+        a, offset = line.past.vectors[i, 0], line.past.offsets[i]
         if abs(a) < 1e-150:
             continue  # a constant, to far beyond double precision
-        passed, before, last = 0, -np.inf, 0
-        for order in range(line.points.size):
-            k = order if a > 0.0 else line.points.size - 1 - order  # from left to right
-            x = (line.points[k] - offsets[i]) / a
-            if x <= line.lo:
-                passed += 1
-            elif x < line.hi:
-                jump, bend = abs(a) * line.slopes[k], a * (abs(a) * line.bends[k])
-                if before > line.lo and bend < 0.0 and bend == -line.jumps[count - 1, 1]:
-                    # Between two breaks the slope rises by what it should, wherever rounding has moved them.
-                    rise = abs(a * line.bends[k]) * abs(line.points[k] - line.points[last])
-                    if x - before < _NARROW * (line.hi - line.lo):
-                        line.breaks[count - 1] = 0.5 * (before + x)
-                        line.jumps[count - 1, 0] += jump + rise
-                        line.jumps[count - 1, 1] = 0.0
-                        continue
-                    line.jumps[count - 1, 1] = rise / (x - before)
-                    bend = -line.jumps[count - 1, 1]
-                line.breaks[count] = x
-                line.jumps[count, 0] = jump
-                line.jumps[count, 1] = bend
-                before, last = x, k
-                count += 1
-        # The piece that the row has at lo. As a sum over the breaks before it, its slope would be lost in how far out
-        # these may lie.
-        piece = passed if a > 0.0 else line.points.size - passed
-        add_exactly(base, low, 0, a * line.ends[piece, 0])
-        add_exactly(base, low, 0, a * (line.ends[piece, 1] * offsets[i]))
-        add_exactly(base, low, 1, a * (a * line.ends[piece, 1]))
+        left, right = a * line.ends[0, 0], a * line.ends[last + 1, 0]
+        if a < 0.0:
+            left, right = right, left
+        span = line.points[last] - line.points[0]
+        if last > 0 and span >= _NARROW * (line.hi - line.lo) * abs(a):
+            count = _bend(line, low, i, left, right, abs(a) * (line.bends[0] * span), count)
+            continue
+        # How far apart two breaks are is known from their margins, wherever they lie.
+        jump = abs(a) * (line.slopes[0] if last == 0 else line.bends[0] * span)
+        x = (line.points[0] + 0.5 * span - offset) / a
+        count = _kink(line, low, x, left, right, jump, count)
     return count
 
 
@@ -150,19 +197,14 @@ def _merge(breaks, jumps, start, middle, stop):
 
 
 @kernel
-def _fill(breaks, jumps, prefix, start, stop, origin):
-    """Prefix sums over one sorted level, with breaks reckoned from `origin`."""
-    size = prefix.shape[1]
+def _fill(breaks, jumps, prefix, start, stop):
+    """Prefix sums over one sorted level, and what rounding has left of them."""
+    size = prefix.shape[1] // 2
     sums, low = np.zeros(size), np.zeros(size)
     for i in range(start, stop):
-        k = breaks[i] - origin
-        add_exactly(sums, low, 0, jumps[i, 0])
-        add_exactly(sums, low, 1, jumps[i, 0] * k)
-        if size > 2:
-            add_exactly(sums, low, 2, jumps[i, 1])
-            add_exactly(sums, low, 3, jumps[i, 1] * k)
-            add_exactly(sums, low, 4, jumps[i, 1] * k * k)
-        put(sums, prefix[i])
+        _add_turn(sums, low, jumps[i, 0], jumps[i, 1], breaks[i])
+        put(sums, prefix[i, :size])
+        put(low, prefix[i, size:])
 
 
 @kernel
@@ -186,9 +228,7 @@ def _index(line, n):
         level -= 1
         _merge(breaks, jumps, starts[level], start, stop)
         start = starts[level]
-    origin = breaks[(start + stop) // 2]
-    _fill(breaks, jumps, line.prefix, start, stop, origin)
-    line.origins[level] = origin
+    _fill(breaks, jumps, line.prefix, start, stop)
     starts[level + 1] = stop
     counts[0] = level + 1
 
@@ -198,7 +238,7 @@ def draw_line(rng, line, n, out):
     """Fill `out` with draws from the measure of the first `n` rounds; return DRAWN."""
     _index(line, n)
     level = line.counts[0]
-    sums = line.base[0], line.base[1], line.breaks, line.prefix, line.starts[: level + 1], line.origins
+    sums = line.base, line.breaks, line.prefix, line.starts[: level + 1]
     scale = line.hi - line.lo
     if line.lam > 0.0:
         scale = min(scale, 1.0 / math.sqrt(line.beta * line.lam))
@@ -224,7 +264,7 @@ def _ends(points: Array, slopes: Array, bends: Array, first: float) -> Array:
 class KinkSampler:
     """Draws for piecewise quadratic losses on an interval, with O(log t) levels of O(log t) search per evaluation."""
 
-    _moves: ClassVar[tuple[str, ...]] = ("breaks", "jumps", "prefix", "starts", "origins", "counts", "guess", "shape")
+    _moves: ClassVar[tuple[str, ...]] = ("breaks", "jumps", "prefix", "starts", "counts", "guess", "shape")
     _grows: ClassVar[tuple[str, ...]] = ("breaks", "jumps", "prefix")
 
     def __init__(self, history: RowHistory, beta: float, lam: float) -> None:
@@ -233,27 +273,32 @@ class KinkSampler:
             raise ValueError("the line sampler takes piecewise quadratic losses in one dimension only")
         self.history, self.beta, self.lam = history, beta, lam
         points, slopes, bends, first = pieces
+        if len(points) != 1 + bends.any() or (bends.any() and (slopes.any() or bends.sum() != 0.0)):
+            raise ValueError(
+                "the line sampler takes losses with one kink, or with one quadratic part between two lines"
+            )
         points = points - history.shift
         body = history.domain.body
         ends = _ends(points, slopes, bends, first)
-        self.shape = float(body.lo[0]), float(body.hi[0]), points, slopes, bends, ends, np.zeros(4)
+        self.shape = float(body.lo[0]), float(body.hi[0]), points, slopes, bends, ends, np.zeros(6)
         self.breaks = np.zeros(0)
         self.jumps = np.zeros((0, 2))
-        self.prefix = np.zeros((0, 5 if bends.any() else 2))
+        self.prefix = np.zeros((0, 6 if bends.any() else 4))
         self.starts: Counts = np.zeros(_LEVELS + 1, dtype=np.int64)
-        self.origins = np.zeros(_LEVELS)
         self.counts: Counts = np.zeros(3, dtype=np.int64)
         self.guess = np.zeros(1)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a saved state; those of older versions have sums in single precision only, and two slopes for pieces."""
-        vars(self).update(state)
-        lo, hi, points, slopes, bends, ends, base = self.shape
+        """Take a saved state; of those of older versions, which added up less exactly, the rows are taken in again."""
+        vars(self).update({name: value for name, value in state.items() if name != "origins"})
+        if "origins" not in state:
+            return
+        lo, hi, points, slopes, bends, ends, _ = self.shape
         if ends.ndim == 1:
             ends = _ends(points, slopes, bends, float(ends[0]))
-        if base.size == 2:
-            base = np.append(base, [0.0, 0.0])
-        self.shape = lo, hi, points, slopes, bends, ends, base
+        self.shape = lo, hi, points, slopes, bends, ends, np.zeros(6)
+        self.prefix = np.zeros((len(self.breaks), 6 if bends.any() else 4))
+        self.starts, self.counts = np.zeros_like(self.starts), np.zeros_like(self.counts)
 
     def _catch_up(self, found: KinkSampler) -> None:
         pairs: Any = zip(found.shape[:-1], self.shape[:-1], strict=True)
@@ -278,16 +323,16 @@ class KinkSampler:
     def draw_many(self, rng: np.random.Generator, count: int, limit: int) -> tuple[Array, int, int]:
         """Return (chart points, evaluations, 0): `count` independent draws from one envelope."""
         out = np.empty((count, 1))
-        self._make_room(len(self.history))
         self.counts[2] = 0
         draw_line(rng, self.parts(limit), len(self.history), out)
         return out, int(self.counts[2]), 0
 
     def parts(self, limit: int) -> LineParts:
         """Return the measure as a kernel takes it, until more rounds are stored."""
+        self._make_room(len(self.history))  # a loaded one may have all of them before it
         return LineParts(
             self.history.past, self.beta, self.lam, *self.shape, self.breaks, self.jumps, self.prefix,
-            self.starts, self.origins, self.counts, self.guess,
+            self.starts, self.counts, self.guess,
         )  # fmt: skip
 
     def store(self, rows: Rows) -> None:

@@ -81,7 +81,7 @@ class Gibbs:
 
         `lipschitz` bounds the slope of every round (`on_steep` says what happens to steeper ones); `distance` is asked
         of draws that are not exact, as a GDP number, and 0 allows exact draws only; `limit` is the most proposals that
-        one draw may take.
+        one draw may take (of curved losses also by rows read: 64 for each of them, and 2^24).
         """
         if not isinstance(domain, Domain) or domain.finite:
             raise ValueError(f"domain must be one of the convex bodies of reticent.domains, got {domain!r}")
@@ -274,8 +274,8 @@ class Gibbs:
                 "or fewer dimensions"
             )
         return (
-            f"{start}it needs more than limit={self.limit} proposals; give Gibbs(..., limit=...) more, choose "
-            f"{others}, a larger lam or a smaller beta, or fewer dimensions"
+            f"{start}it needs more than limit={self.limit} proposals, or far more rows; give Gibbs(..., limit=...) "
+            f"more, choose {others}, a larger lam or a smaller beta, or fewer dimensions"
         )
 
     def _run(self, method: str, rng: np.random.Generator, limit: int) -> Any:

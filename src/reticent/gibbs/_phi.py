@@ -79,15 +79,19 @@ def d2phi(code, parameter, m):
 
 
 @kernel
-def curvature_range(code, parameter, low, high):
-    """The least and the largest second derivative over [low, high] (kinks give 0 and infinity)."""
+def curvature_range(code, parameter, low, high, room):
+    """The least and the largest second derivative over [low, high] (kinks give 0 and infinity).
+
+    The largest also over what rounding may add to the range, the `room` on both sides. A Huber loss that leaves its
+    quadratic part by a rounding falls below the square by the square of that: it counts as inside.
+    """
     if code == LOGISTIC:
-        far = max(abs(low), abs(high))
-        near = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+        far = max(abs(low), abs(high)) + room
+        near = 0.0 if low - room <= 0.0 <= high + room else min(abs(low), abs(high)) - room
         return d2phi(code, parameter, far), d2phi(code, parameter, near)
     if code == HUBER:
         inside = 1.0 if -parameter <= low and high <= parameter else 0.0
-        touches = 1.0 if low <= parameter and high >= -parameter else 0.0
+        touches = 1.0 if low - room <= parameter and high + room >= -parameter else 0.0
         return inside, touches
     if code < HUBER:
         return 0.0, np.inf
@@ -114,7 +118,10 @@ def margin(vectors, offsets, i, z):
 
 @kernel
 def margin_bounds(vector, offset, body):
-    """Bounds of the margin over the body, from its ball and its box, and the norm of the vector."""
+    """Bounds of the margin over the body, from its ball and its box, what rounding may add, and the norm of the vector.
+
+    Points of the body are right to a rounding of its radius here; see `outer_range` (docs/theory, Q12).
+    """
     low, high, square = 0.0, 0.0, 0.0
     for j in range(vector.size):
         a = vector[j]
@@ -123,4 +130,5 @@ def margin_bounds(vector, offset, body):
         high += a * (body.hi[j] if a > 0.0 else body.lo[j])
     norm = math.sqrt(square)
     reach = norm * body.radius
-    return offset + max(low, -reach), offset + min(high, reach), norm
+    room = (4 * vector.size + 64) * 2.0**-53 * (abs(offset) + reach)
+    return offset + max(low, -reach), offset + min(high, reach), room, norm

@@ -6,7 +6,8 @@ Answers are used as suggestions only (where to look next, how to weigh lower bou
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import scipy
@@ -428,13 +429,22 @@ class Hindsight:
     """A decision, the sum of all losses at it, and how far below that the least sum over the domain may be.
 
     The least sum lies in `[value - gap, value]`; the gap holds an allowance for the rounding of the sums. `passes`
-    says how often the data was read.
+    says how often the data was read. `rise` is by how much the sum at the decision exceeds that at the centre of the
+    domain, and `rise_gap` how far below that the least may be: one loss far larger than all others takes the digits of
+    the sum, but not of these. None where they are not known.
     """
 
     point: Array
     value: float
     gap: float
     passes: int
+    rise: float | None = None
+    rise_gap: float | None = None
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """Take a pickled state; those of older versions know no rise."""
+        for field, value in zip(fields(self), [*state, None, None], strict=False):
+            object.__setattr__(self, field.name, value)
 
 
 def best_fixed(domain: Domain, loss: Loss, blocks: Blocks, lipschitz: float, *, gap: float | None = None) -> Hindsight:
@@ -467,7 +477,11 @@ def best_fixed(domain: Domain, loss: Loss, blocks: Blocks, lipschitz: float, *, 
         record = _rows(domain, loss, blocks, steep, wanted)
     else:
         raise ValueError(f"no solver knows the loss {loss!r}; wrap it in Custom(value, subgradient)")
-    return Hindsight(domain.from_chart(record.point), record.value, record.gap, record.total.passes)
+    return _found(domain, record.total, record.point, record.value, record.gap)
+
+
+def _found(domain: Domain, total: Total, u: Array, rise: float, gap: float) -> Hindsight:
+    return Hindsight(domain.from_chart(u), total.base + rise, gap + total.blur, total.passes, rise, gap)
 
 
 def _goal(domain: Domain, rounds: int, steep: float, wanted: float | None) -> float:
@@ -515,14 +529,13 @@ def _finite(domain: Domain, loss: Loss, blocks: Blocks) -> Hindsight:
         raise ValueError(f"losses over {domain!r} must be Linear(), got {loss!r}")
     total = RowSum(domain, loss, blocks)
     _refuse_empty(total.rounds)
-    sums, offset = np.zeros(domain.chart_dim), 0.0
-    for vectors, offsets in total.chunks():
+    sums = np.zeros(domain.chart_dim)
+    for vectors, _ in total.chunks():
         sums += vectors.sum(axis=0)
-        offset += float(offsets.sum())
     best = int(np.argmin(sums))
     point = np.zeros(domain.chart_dim)
     point[best] = 1.0
-    return Hindsight(domain.from_chart(point), float(sums[best]) + offset, total.rounding, total.passes)
+    return _found(domain, total, point, float(sums[best]), total.rounding)
 
 
 def _linear(record: Record, total: RowSum) -> None:

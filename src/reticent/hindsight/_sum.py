@@ -1,4 +1,8 @@
-"""The sum of all losses of a stream, read in passes: its value, and affine functions below it."""
+"""How the sum of all losses rises from the centre, read in passes: its value, and affine functions below it.
+
+Sums of the losses themselves would have the digits of the largest only: one round far out would take those of all
+others (docs/theory, Q12).
+"""
 
 from __future__ import annotations
 
@@ -33,11 +37,12 @@ class Look(NamedTuple):
 
 
 class RowSum:
-    """The sum of linear or generalised linear losses of prepared rows.
+    """The sum of linear or generalised linear losses of prepared rows, less `base`, that at the centre of the chart.
 
     The first pass finds the number of rows and their size, from which `rounding` bounds the error of any sum here:
     a sum of N terms in double precision is off by at most N eps times the sum of their sizes, whatever its order;
-    rows are summed in chunks of 4,096, and no point of the body gives terms larger than `scale` says.
+    rows are summed in chunks of 4,096, and no point of the body gives terms larger than `scale` says. However far out a
+    row is, its loss rises by its slope times its length times the radius at most.
     """
 
     def __init__(self, domain: Domain, loss: Loss, blocks: Blocks, *, sample: bool = False) -> None:
@@ -55,18 +60,18 @@ class RowSum:
     def _survey(self, sample: bool) -> None:
         domain, loss = self.domain, self.loss
         chosen = np.random.default_rng(0)  # where to look first is no secret and decides no result
-        margins, levels, steep, top, self.reach = 0.0, 0.0, 0.0, 0.0, 0.0
+        levels, steep, top, self.base, self.reach = 0.0, 0.0, 0.0, 0.0, 0.0
         for vectors, offsets in self.chunks():
             norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-            sizes = norms * domain.radius + np.abs(offsets)
-            margins += float(sizes.sum())
-            top = max(top, float(sizes.max()))
+            top = max(top, float((norms * domain.radius + np.abs(offsets)).max()))
             self.reach += float(norms.sum()) * domain.radius
-            if isinstance(loss, GeneralisedLinear):
-                levels += float(np.abs(loss.phi(offsets)).sum())
+            level = loss.phi(offsets) if isinstance(loss, GeneralisedLinear) else offsets
+            self.base += float(level.sum())
+            levels += float(np.abs(level).sum())
             if sample:
                 self._keep(chosen, vectors, offsets)
             self.rounds += len(offsets)
+        margins = self.reach
         far = self.reach / domain.radius * float(np.linalg.norm(domain.center))
         self.reach /= max(1, self.rounds)
         if isinstance(loss, GeneralisedLinear):
@@ -74,11 +79,12 @@ class RowSum:
             steep = float(np.abs(loss.slope_bound(ends[:1], ends[1:])).max())
         else:
             steep = 1.0
-        self.scale = levels + steep * margins
+        self.scale = steep * margins
         # Twice for value and bound, and as much again for margins, slopes and the dot products with u; and what the
         # point loses when it is moved to user coordinates, where the centre may be far from 0.
         terms = min(_CHUNK, self.rounds) + 8 * domain.dim + self.rounds / _CHUNK
         self.rounding = 4.0 * _EPS * (terms * self.scale + steep * far)
+        self.blur = 4.0 * _EPS * terms * levels  # what rounding leaves open of the base
 
     def _keep(self, chosen: np.random.Generator, vectors: Array, offsets: Array) -> None:
         """Keep a random sample: each row with a chance that halves whenever the sample is full."""
@@ -115,9 +121,9 @@ class RowSum:
         value, smooth, const = 0.0, 0.0, 0.0
         slope, hessian = np.zeros(d), np.zeros((d, d))
         for vectors, offsets in self.chunks():
-            m = vectors @ u + offsets
-            v, f, s, c, h = self._kinked(m, offsets, width) if self.kinked else self._smooth(m, offsets)
-            value, smooth, const = value + v, smooth + f, const + c
+            v = vectors @ u
+            risen, f, s, c, h = self._kinked(v, offsets, width) if self.kinked else self._smooth(v, offsets)
+            value, smooth, const = value + risen, smooth + f, const + c
             slope += s @ vectors
             if bend:
                 zone = np.flatnonzero(h) if self.kinked else slice(None)
@@ -125,40 +131,43 @@ class RowSum:
                 hessian += (picked.T * h[zone]) @ picked
         return Look(u, value, smooth, slope, const, hessian)
 
-    def _smooth(self, m: Array, offsets: Array) -> tuple[float, float, Array, float, Array]:
+    def _smooth(self, v: Array, offsets: Array) -> tuple[float, float, Array, float, Array]:
         loss = self.loss
         if not isinstance(loss, GeneralisedLinear):  # linear: the loss is the margin
-            return float(m.sum()), float(m.sum()), np.ones_like(m), float(offsets.sum()), np.zeros_like(m)
-        phi, s = loss.phi(m), loss.dphi(m)
-        value = float(phi.sum())
-        return value, value, s, value - float(s @ (m - offsets)), loss.d2phi(m)
+            return float(v.sum()), float(v.sum()), np.ones_like(v), 0.0, np.zeros_like(v)
+        m = offsets + v
+        s = loss.dphi(m)
+        value = float(loss.rise(offsets, v).sum())
+        return value, value, s, value - float(s @ v), loss.d2phi(m)
 
-    def _kinked(self, m: Array, offsets: Array, width: float) -> tuple[float, float, Array, float, Array]:
+    def _kinked(self, v: Array, offsets: Array, width: float) -> tuple[float, float, Array, float, Array]:
+        assert isinstance(self.loss, GeneralisedLinear)
         low, high = self.low, self.high
         middle = 0.5 * (low + high)
-        r = m - self.kink
-        value = float(np.maximum(low * r, high * r).sum())
+        start = offsets - self.kink
+        r = start + v
+        value = float(self.loss.rise(offsets, v).sum())
+        raw = middle + r / width if width > 0.0 else r
+        s = np.clip(raw, low, high) if width > 0.0 else np.where(r > 0, high, np.where(r < 0, low, middle))
+        # Of a row that has its kink elsewhere this is 0, to the last digit.
+        const = float((s * start - np.maximum(low * start, high * start)).sum())
         if width > 0.0:
-            raw = middle + r / width
-            s = np.clip(raw, low, high)
-            smooth = float(s @ r) - 0.5 * width * float(np.square(s - middle).sum())
-            h = np.where(s == raw, 1.0 / width, 0.0)
-        else:
-            s = np.where(r > 0, high, np.where(r < 0, low, middle))
-            smooth, h = value, np.zeros_like(r)
-        return value, smooth, s, float(s @ offsets) - self.kink * float(s.sum()), h
+            smooth = float(s @ v) + const - 0.5 * width * float(np.square(s - middle).sum())
+            return value, smooth, s, const, np.where(s == raw, 1.0 / width, 0.0)
+        return value, value, s, const, np.zeros_like(r)
 
 
 class ObjectSum:
-    """The sum of custom losses, read through the caller's functions."""
+    """The sum of custom losses, less that at the centre of the chart, read through the caller's functions."""
 
     kinked = False
+    blur = 0.0  # of the base; `rounding` has it, by the sizes of the losses
 
     def __init__(self, domain: Domain, loss: Custom, blocks: Blocks) -> None:
         self.domain, self.loss, self._blocks = domain, loss, blocks
         self.passes = 0
         self.rounds = 0
-        self.scale = 0.0
+        self.scale = self.base = 0.0
 
     @property
     def rounding(self) -> float:
@@ -170,17 +179,19 @@ class ObjectSum:
         self.passes += 1
         x = self.domain.from_chart(u)
         reach = 2.0 * self.domain.radius + float(np.abs(x).max())
-        value, size, count = 0.0, 0.0, 0
+        value, size, count, base = 0.0, 0.0, 0, 0.0
         slope = np.zeros(x.size)
         for block in self._blocks() if callable(self._blocks) else self._blocks:
             assert isinstance(block, Objects)
             for item, scale in zip(block.items, block.scales.tolist(), strict=True):
                 one = scale * real("the value of a custom loss", self.loss.value(x, item))
+                start = scale * real("the value of a custom loss", self.loss.value(self.domain.center, item))
                 g = vector("the subgradient of a custom loss", self.loss.subgradient(x, item), x.size)
-                value += one
+                value += one - start
+                base += start
                 slope += scale * g
-                size += abs(one) + scale * float(np.abs(g).sum()) * reach
+                size += abs(one) + abs(start) + scale * float(np.abs(g).sum()) * reach
             count += len(block)
-        self.rounds, self.scale = count, max(self.scale, size)
+        self.rounds, self.base, self.scale = count, base, max(self.scale, size)
         pulled = self.domain.pull(slope[None])[0][0]
         return Look(u, value, value, pulled, value - float(pulled @ u), np.zeros((u.size, u.size)))

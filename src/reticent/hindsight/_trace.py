@@ -35,17 +35,47 @@ def suffered(loss: Loss, domain: Domain, rows: Rows | Objects, starts: Starts, c
     array([0.5 , 0.5 , 0.25])
     """
     if isinstance(rows, Objects):
-        assert isinstance(loss, Custom)
-        stops = np.append(starts[1:], len(rows)).tolist()
-        out = np.empty(len(rows))
-        for start, stop, x in zip(starts.tolist(), stops, domain.from_chart(chart_points), strict=True):
-            for i in range(start, stop):
-                out[i] = rows.scales[i] * real("the value of a custom loss", loss.value(x, rows.items[i]))
-        return out
+        return _asked(loss, domain, rows, starts, chart_points)
+    steps = _steps(rows, starts, chart_points)
+    return loss.phi(steps + rows.offsets) if isinstance(loss, GeneralisedLinear) else steps + rows.offsets
+
+
+def risen(loss: Loss, domain: Domain, rows: Rows | Objects, starts: Starts, chart_points: Array) -> Array:
+    """Return by how much the loss of each prepared row, at the decision in play, exceeds that at the centre.
+
+    Sums of these have digits of their own, however large one loss is (docs/theory, Q12).
+
+    >>> from reticent.domains import Interval
+    >>> from reticent.losses import Absolute
+    >>> rows = Absolute().prepare(Interval(-1, 1), [[1.0], [1.0]], [0.0, 1e20])
+    >>> risen(Absolute(), Interval(-1, 1), rows, np.array([0]), np.array([[0.5]]))
+    array([ 0.5, -0.5])
+    """
+    if isinstance(rows, Objects):
+        centre = np.zeros((1, chart_points.shape[1]))
+        played = _asked(loss, domain, rows, starts, chart_points)
+        return played - _asked(loss, domain, rows, np.zeros(1, dtype=np.int64), centre)
+    steps = _steps(rows, starts, chart_points)
+    return loss.rise(rows.offsets, steps) if isinstance(loss, GeneralisedLinear) else steps
+
+
+def _asked(loss: Loss, domain: Domain, rows: Objects, starts: Starts, chart_points: Array) -> Array:
+    """Return what a caller's function says of each object at the decision in play."""
+    assert isinstance(loss, Custom)
+    stops = np.append(starts[1:], len(rows)).tolist()
+    out = np.empty(len(rows))
+    for start, stop, x in zip(starts.tolist(), stops, domain.from_chart(chart_points), strict=True):
+        for i in range(start, stop):
+            out[i] = rows.scales[i] * real("the value of a custom loss", loss.value(x, rows.items[i]))
+    return out
+
+
+def _steps(rows: Rows, starts: Starts, chart_points: Array) -> Array:
+    """Return by how much the margin of each row, at the decision in play, exceeds that at the centre."""
     # Row by row, as a matrix product is not: a round's loss does not depend on those beside it, to the last bit.
     played = np.repeat(chart_points, np.diff(starts, append=len(rows)), axis=0)
-    margins: Array = np.einsum("ij,ij->i", np.ascontiguousarray(rows.vectors), played) + rows.offsets
-    return loss.phi(margins) if isinstance(loss, GeneralisedLinear) else margins
+    steps: Array = np.einsum("ij,ij->i", np.ascontiguousarray(rows.vectors), played)
+    return steps
 
 
 def runs_within(starts: Starts, first: int, stop: int) -> tuple[Starts, slice]:
@@ -361,12 +391,14 @@ class Trace:
         rows = self._again
         if 8 * len(self) * (self.domain.chart_dim + 1) <= _HELD:
             held = list(rows())
-            self._check_data(held)
+            played = self._checked(held)
             best = best_fixed(self.comparators, self.loss, held, self.lipschitz, gap=gap)
         else:
-            self._check_data(rows())
+            played = self._checked(rows())
             best = best_fixed(self.comparators, self.loss, rows, self.lipschitz, gap=gap)
-        return Regret(self.total - best.value, best.gap, best)
+        assert best.rise is not None
+        assert best.rise_gap is not None
+        return Regret(played - best.rise, best.rise_gap, best)
 
     def curve(self, comparator: Hindsight | None = None) -> Array:
         """Return the regret after each round against one fixed decision, `(rounds,)` (not private).
@@ -374,7 +406,14 @@ class Trace:
         That decision is the best one for all the rounds, or the `comparator` given (say, `regret().comparator`).
         """
         best = self.regret().comparator if comparator is None else comparator
-        return np.cumsum(self.losses - self.losses_of(best.point))
+        played, fixed = self.domain.to_chart(self.points), self.domain.to_chart(best.point)[None]
+        start, parts = 0, []
+        for part in self._again():
+            inner, runs = runs_within(self.starts, start, start + len(part))
+            start += len(part)
+            theirs = risen(self.loss, self.domain, part, np.zeros(1, dtype=np.int64), fixed)
+            parts.append(risen(self.loss, self.domain, part, inner, played[runs]) - theirs)
+        return np.cumsum(np.concatenate(parts))
 
     def losses_of(self, point: ArrayLike) -> Array:
         """Return the losses that one fixed decision would have suffered, `(rounds,)` (not private).
@@ -391,12 +430,15 @@ class Trace:
     def _again(self) -> Iterator[Any]:
         return prepared(self.domain, self.loss, self.lipschitz, self.on_steep, self.data)
 
-    def _check_data(self, parts: Iterable[Any]) -> None:
-        """Refuse data that has changed since: its losses would no longer be those suffered."""
+    def _checked(self, parts: Iterable[Any]) -> float:
+        """Return by how much the total exceeds that at the centre; refuse data that has changed since.
+
+        Its losses would no longer be those suffered.
+        """
         points = self.domain.to_chart(self.points)
         # Points made the way to user coordinates and back: room for the rounding of that.
         room = self.lipschitz * (1e-9 * self.domain.diameter + 1e-14 * float(np.linalg.norm(self.domain.center)))
-        stop = 0
+        stop, rise = 0, 0.0
         for part in parts:
             start, stop = stop, stop + len(part)
             if stop <= len(self):
@@ -410,8 +452,10 @@ class Trace:
                         f"{now[off[0]]:.6g} and was {self.losses[row]:.6g}; do not change or reuse arrays given to "
                         "observe_many, or give it copies"
                     )
+                rise += float(risen(self.loss, self.domain, part, inner, points[runs]).sum())
         if stop != len(self):
             raise ValueError(f"data must hold the {len(self)} rounds of the losses, got {stop}; give all blocks")
+        return rise
 
 
 def _alike(domain: Domain, comparators: Domain) -> Domain:

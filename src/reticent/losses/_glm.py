@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from reticent._core._check import Array, vector
 from reticent.losses._base import Charted, Loss, Rows, block, charted, column
-from reticent.losses._limit import limited, margin_range, steepness
+from reticent.losses._limit import at_most, limited, margin_range, outer_range, steepness
 
 ABSOLUTE, PINBALL, HINGE, HUBER, LOGISTIC, SQUARED = range(6)
 
@@ -125,8 +125,12 @@ class GeneralisedLinear(Loss):
         return steepness(domain, rows, self.slope_bound)
 
     def rows_curvature(self, domain: Charted, rows: Rows) -> tuple[Array, Array]:
-        """Return bounds of the second derivative in the margin of each prepared row over the domain."""
-        return self.curvature_bounds(*margin_range(domain, rows))
+        """Return bounds of the second derivative in the margin of each prepared row over the domain.
+
+        The upper one holds at every margin that rounding may lead to.
+        """
+        least, most = self.curvature_bounds(*margin_range(domain, rows))
+        return least, at_most(most, self.curvature_bounds(*outer_range(domain, rows))[1])
 
     def total(self, domain: Charted, rows: Rows, points: Array) -> Array:
         """Return the sum of prepared rows at each chart point, less that at the centre."""

@@ -10,6 +10,9 @@ import numpy as np
 from reticent._core._check import Array, norms, positive
 from reticent.losses._base import Charted, Rows
 
+# How far outside of a simplex or polytope its grid and its projections may reach, as a part of its radius: 1e-12 beyond
+# every face, and more at sharp corners. Boxes and balls are kept to the last bits.
+_OUTSIDE = 2.0**-36
 _CHUNK = 1 << 19  # numbers looked at together, so that a long memory map needs little memory
 
 
@@ -36,6 +39,28 @@ def margin_range(domain: Charted, rows: Rows) -> tuple[Array, Array]:
     return low, high
 
 
+def outer_range(domain: Charted, rows: Rows) -> tuple[Array, Array]:
+    """Return what `margin_range` does, so much wider that no kernel finds a margin outside (docs/theory, Q12).
+
+    Whatever the order of summation, and at points that are off by their rounding: a margin of rows of length 1e20 is
+    off by thousands, and a range that ends next to a kink would hide the steep side of it.
+
+    >>> from types import SimpleNamespace as Plain
+    >>> body = Plain(lo=np.array([-1.0]), hi=np.array([1.0]))
+    >>> interval = Plain(radius=1.0, body=body, center=np.array([1.0]))
+    >>> outer_range(interval, Rows(np.array([[2.0**60]]), np.array([2.0**60])))[0] < -(2.0**13)
+    array([ True])
+    """
+    low, high = margin_range(domain, rows)
+    rounding = (4 * rows.vectors.shape[1] + 64) * 2.0**-53
+    far = rounding * (domain.radius + float(norms(np.asarray(domain.center)[None])[0]))
+    if not (getattr(domain.body, "box", True) or getattr(domain.body, "ball", True)):
+        far += _OUTSIDE * domain.radius
+    with np.errstate(over="ignore", invalid="ignore"):
+        room = rounding * np.abs(rows.offsets) + norms(rows.vectors) * far
+        return low - room, high + room
+
+
 def _dot(rows: Array, point: Array) -> Array:
     product: Array = np.einsum("ij,j->i", rows, point)
     return product
@@ -49,6 +74,15 @@ def _parts(vectors: Array) -> Iterator[slice]:
 # The Lipschitz limit on rows: steeper ones are refused, or scaled down one by one.
 
 SLACK = 1e-12  # relative room for rounding before a row counts as steeper than the limit
+# What the rounding of its margins may add to the slope of a row: that much is no kink that it hid (docs/theory, Q12).
+_ROUNDED = 2.0**-26
+
+
+def at_most(inner: Array, outer: Array) -> Array:
+    """Return a bound over a range from that over the same range and over it and what rounding adds to it."""
+    return np.maximum(inner, outer / (1.0 + _ROUNDED))
+
+
 Slope = Callable[[Array, Array], Array]
 
 
@@ -59,9 +93,13 @@ def check_on_steep(on_steep: str) -> None:
 
 
 def steepness(domain: Charted, rows: Rows, slope: Slope) -> Array:
-    """Return the Lipschitz constant of each row: its norm times the steepest slope among its margins."""
+    """Return the Lipschitz constant of each row: its norm times the steepest slope among its margins.
+
+    Margins that only rounding leads to count as well, where slopes there are steeper by more than a rounding.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        size, steepest = domain.lengths(rows.vectors), slope(*margin_range(domain, rows))
+        size = domain.lengths(rows.vectors)
+        steepest = at_most(slope(*margin_range(domain, rows)), slope(*outer_range(domain, rows)))
         return np.where((size == 0) | (steepest == 0), 0.0, size * steepest)
 
 
@@ -90,7 +128,8 @@ def limited(domain: Charted, rows: Rows, slope: Slope, limit: float | None, on_s
     limit. The factor depends on that row alone, so a limit holds for neighbouring data as well.
 
     >>> from types import SimpleNamespace as Plain
-    >>> interval = Plain(radius=1.0, body=Plain(lo=np.array([-1.0]), hi=np.array([1.0])), lengths=lambda v: v[:, 0])
+    >>> body = Plain(lo=np.array([-1.0]), hi=np.array([1.0]))
+    >>> interval = Plain(radius=1.0, body=body, lengths=lambda v: v[:, 0], center=np.zeros(1))
     >>> rows = Rows(np.array([[1.0], [4.0]]), np.array([0.0, 0.0]))
     >>> limited(interval, rows, lambda low, high: np.ones_like(low), 2.0, "clip").vectors.round(12)
     array([[1.],
@@ -149,7 +188,7 @@ def _shrunk(domain: Charted, rows: Rows, slope: Slope, limit: float) -> Rows:
 
 def _factors(domain: Charted, rows: Rows, slope: Slope, limit: float) -> Array:
     """Bisect on the logarithm of the factor, between one that is surely small enough and 1."""
-    low, high = margin_range(domain, rows)
+    low, high = outer_range(domain, rows)
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         room = np.log(limit) - np.log(domain.lengths(rows.vectors))
         # For a factor in (0, 1] the margins stay in the hull of the range and 0, so this slope bounds all.
