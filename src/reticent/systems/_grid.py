@@ -129,7 +129,7 @@ def coin_error(domain: Domain, pull: float, length: float = 0.0) -> float:
 
 
 def stretch(rounds: int) -> float:
-    """Return by what factor the change of one round may come out larger in floating point, in sums too (docs/theory, Q12).
+    """Return by what factor the change of one round may come out larger in floating point (docs/theory, Q12).
 
     >>> stretch(10**6) < 1 + 2e-7
     True
