@@ -117,8 +117,8 @@ def test_more_switches_promise_no_less_by_objective_perturbation():
 
 @pytest.mark.parametrize(("dim", "horizon", "switches"), [(100, 10**6, 1000), (10, 10**4, 100), (1, 10**4, 333)])
 def test_a_lazy_plan_promises_no_more_regret_than_a_private_one(dim, horizon, switches):
-    # Blocks cost a thousandth more, for a measure that kinked losses can be drawn from; coins hardly anything, for draws
-    # that are not exact.
+    # Blocks cost a thousandth more, for a measure that kinked losses can be drawn from; coins hardly anything, for
+    # draws that are not exact.
     lazy = rt.plan_lazy(rt.Ball(dim), horizon, 1.0, switches, hard=True)
     assert lazy.max_switches == switches
     for epsilon in (3.0, 45.0):
