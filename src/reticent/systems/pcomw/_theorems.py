@@ -9,6 +9,7 @@ from functools import partial
 from reticent._core._check import integer, positive, real
 from reticent._core._tags import saved
 from reticent.domains import Domain
+from reticent.privacy._account import LEAST_DELTA
 from reticent.systems._checks import check_scale
 from reticent.systems.pcomw._account import log_density_ratio, privacy_formula
 from reticent.systems.pcomw._plan import Plan, doubling, per_epoch
@@ -24,7 +25,6 @@ _REAL = (
     "Epsilon and delta are those of real numbers: plan.epoch(k).account() counts what draws in floating point may add "
     "(docs/theory, Q11), and where draws may fail (simplex, polytope) long epochs have no epsilon at all there."
 )
-_LEAST_DELTA = 1e-30  # accounts take no smaller one
 _WHOLE_RUN = (
     "A changed round that is fixed in advance lies in one epoch, so the epsilon and delta of an epoch hold for the run."
 )
@@ -100,7 +100,7 @@ def theorem_private(domain: Domain, horizon: int | None, lipschitz: float, epsil
         source="Theorem 'DP OCO' of the paper",
         remarks=_private_remarks(T, eps, small, ratio, log_phi, rate),
     )
-    shown = max(small, _LEAST_DELTA)
+    shown = max(small, LEAST_DELTA)  # accounts take no smaller one
     in_machine = plan.account().epsilon(shown)
     if in_machine > eps:
         remark = (
