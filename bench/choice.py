@@ -41,6 +41,9 @@ GOALS: list[tuple[rt.domains.Domain, int, rt.losses.Loss, dict[str, Any]]] = [
     (rt.Box([-1.0] * 8, [1.0] * 8), 217, rt.Squared(), OBLIVIOUS | {"max_switches": 6, "smoothness": 1.0}),
     (rt.Ball(1), 5_900_000, rt.Hinge(), OBLIVIOUS | {"max_switches": 2}),
     (rt.Ball(300), 10**9, rt.Logistic(), OBLIVIOUS | {"max_switches": 1000}),
+    # Those where failures of draws take most of delta.
+    (rt.Simplex(3), 11_347_206, rt.Linear(), {"epsilon": 0.0267, "delta": 4.73e-12, "adversary": "oblivious"}),
+    (rt.Simplex(20), 10**5, rt.Linear(), {"epsilon": 20.0, "delta": 1e-10, "adversary": "oblivious"}),
 ]
 
 
