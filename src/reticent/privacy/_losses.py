@@ -202,16 +202,13 @@ def delta_with_failure(
     most = np.exp(epsilon)
     if np.all((1 + most) * failure <= _PARTS[0] * goal):
         return delta(*at, epsilon) + (1 + most) * failure
-    best, before = np.full(failure.shape, np.inf), np.zeros(failure.shape)
-    at = np.broadcast_arrays(failure, *at)[1:]
-    for part in _PARTS:
-        with np.errstate(divide="ignore", over="ignore"):
-            factor: Array = np.clip(part * (goal / failure - 2) + 1, 1.0, most)
-        new = factor > before  # most parts come to the same epsilon for most candidates
-        if new.any():
-            found = delta(*(one[new] for one in at), np.log(factor[new])) + (1 + factor[new]) * failure[new]
-            best[new] = np.minimum(best[new], found)
-        before = factor
+    with np.errstate(divide="ignore", over="ignore"):
+        factor: Array = np.clip(np.multiply.outer(_PARTS, goal / failure - 2) + 1, 1.0, most)
+    new = np.diff(factor, axis=0, prepend=0.0) > 0  # most parts come to the same epsilon for most candidates
+    found = np.full(factor.shape, np.inf)
+    failure, *at = (np.broadcast_to(one, factor.shape)[new] for one in (failure, *at))
+    found[new] = delta(*at, np.log(factor[new])) + (1 + factor[new]) * failure
+    best: Array = found.min(axis=0)
     return best
 
 

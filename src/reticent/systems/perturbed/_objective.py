@@ -317,6 +317,7 @@ _BETTER = 2e-3  # a second descent that gains less than this is not worth anothe
 # With a cap on switches: parts of it that forced switches may take, margins to start from and the least one (it may pay
 # to run out of switches), and how far beyond the noise that brings the coins within the cap the search goes.
 _ROUGH = 9  # halvings of the noise's range in the first look at candidates
+_GUESSES = 8  # turns of a search for the noise in which places are guessed
 _BATCHES = 20  # lengths of batches that are tried, and again around the best of them
 _SHARES, _CAPPED, _LEAST_MARGIN, _BEYOND = (0.001, 0.03, 0.15, 0.4, 0.7, 0.9), (0.0, 1.5, 3.0), -6.0, 3.0
 
@@ -535,7 +536,8 @@ def _noise(goal: _Goal, point: Array, halvings: int | None = None, near: float |
             guess = place - min(max(math.floor(y / (slope * cell)), -reach), reach)
         if guess == good:
             guess -= 1
-        place = guess if bad < guess < good and turn % 4 else (bad + good) // 2
+        # Where delta jumps, as it does where draws may fail, guesses go astray: after a few turns halving is quicker.
+        place = guess if bad < guess < good and turn % 4 and turn < _GUESSES else (bad + good) // 2
         reach *= 4
     return math.exp(low + good * cell)
 
