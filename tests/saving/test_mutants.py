@@ -108,7 +108,7 @@ def test_every_system_has_constants_that_are_compared():
             ("cap", 10**9),
             ("batch", -1000),
             ("length", 5),
-            (("coin", "look"), 0.5),
+            (("coin", "odds"), 0.5),
             (("coin", "phi"), 9.0),
         ],
         "experts-private": [("budget", 10**6), ("beta", 0.0), ("p", 1.0), ("batch", 0)],

@@ -117,13 +117,13 @@ def test_more_switches_promise_no_less_by_objective_perturbation():
 
 @pytest.mark.parametrize(("dim", "horizon", "switches"), [(100, 10**6, 1000), (10, 10**4, 100), (1, 10**4, 333)])
 def test_a_lazy_plan_promises_no_more_regret_than_a_private_one(dim, horizon, switches):
-    # Blocks cost a thousandth more, for a measure that kinked losses can be drawn from; coins hardly anything, for
-    # draws that are not exact.
+    # Blocks cost a thousandth more, in short runs a few hundredths, for a measure that kinked losses can be drawn from;
+    # coins hardly anything, for draws that are not exact.
     lazy = rt.plan_lazy(rt.Ball(dim), horizon, 1.0, switches, hard=True)
     assert lazy.max_switches == switches
     for epsilon in (3.0, 45.0):
         private = rt.plan_private(rt.Ball(dim), horizon, 1.0, epsilon, 1e-6, max_switches=switches)
-        assert lazy.regret_bound <= private.regret_bound * 1.0015
+        assert lazy.regret_bound <= private.regret_bound * (1.02 if lazy.p == 1 and horizon < 10**5 else 1.0015)
 
 
 def test_the_lazy_plan_that_coins_alone_made_three_times_worse():
@@ -152,7 +152,7 @@ def test_dropping_privacy_promises_no_less():
     ("asked", "adversary"),
     [
         # The lazy plan promised 1.0487, 1.0471, 1.0467, 1.0437, 1.0453 and 1.0148 times as much regret: it had half the
-        # auxiliary draws per coin, and gave a twentieth away for blocks that are easy to draw from.
+        # auxiliary draws per coin, and gave a twentieth away for blocks that are easy to draw from (less now).
         (Asked(rt.Ball(2), 1975, 22.4, 1.4e-3, 30), "oblivious"),
         (Asked(TRIANGLE, 170_008_102, 27.3, 3.18e-6, 3225), "adaptive"),
         (Asked(TRIANGLE, 191_539_834, 13.3, 1.68e-6, 44_597, "zero-out"), "adaptive"),
@@ -166,7 +166,9 @@ def test_dropping_privacy_promises_no_less_by_coins_and_by_blocks(asked, adversa
     private = rt.plan_private(*asked.target, **asked.rest, adversary=adversary)
     for hard in (False, True):
         lazy = rt.plan_lazy(asked.domain, asked.horizon, 1.0, asked.max_switches, hard=hard)
-        assert_falls([private.regret_bound, lazy.regret_bound], 1.5e-3)
+        assert_falls(
+            [private.regret_bound, lazy.regret_bound], 0.02 if lazy.p == 1 and asked.horizon < 10**4 else 1.5e-3
+        )
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ class Rounding(NamedTuple):
             return cls(stretch=stretch(rounds), epsilon=2 * COIN * releases)
         d, thin = domain.chart_dim, cut and not (domain.body.box or domain.body.ball)
         failure = _CUT * d * releases if thin else 0.0
-        return cls(near * math.sqrt(d * releases), failure, stretch(rounds))
+        return cls(near * math.sqrt(d * releases), failure, stretch(rounds) + STEEP)
 
     def rougher(self, factor: float) -> Rounding:
         """Return the same where releases are so many times farther from exact ones, and boundaries cut so much more.
@@ -129,12 +129,12 @@ def coin_error(domain: Domain, pull: float, length: float = 0.0) -> float:
 
 
 def stretch(rounds: int) -> float:
-    """Return by what factor the change of one round may come out larger in floating point (docs/theory, Q12).
+    """Return by what factor the change of one round may come out larger in sums of floating point (docs/theory, Q12).
 
     >>> stretch(10**6) < 1 + 2e-7
     True
     """
-    return 1.0 + STEEP + _SUMS * rounds
+    return 1.0 + _SUMS * rounds
 
 
 def roughness(noise: float, step: float) -> float:

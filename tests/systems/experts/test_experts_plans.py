@@ -253,7 +253,7 @@ def test_systems_answer_goals():
 
 def test_chances_that_are_off_count_for_the_events_themselves_too():
     # P(O) - exp(epsilon) P'(O) <= exp(n xi) (Q(O) - exp(epsilon - 2 n xi) Q'(O)) for chances right to exp(xi) (Q11c).
-    plan = rt.planning.plan_private_dartboard(rt.Experts(4), 10**11, 1.0, 10.0, 1e-6)
+    plan = rt.planning.plan_private_dartboard(rt.Experts(4), 10**12, 1.0, 10.0, 1e-6)
     machine = plan.rounding(plan.horizon)
     grown = machine.epsilon / 2
     assert grown > 0.1
@@ -265,8 +265,8 @@ def test_chances_that_are_off_count_for_the_events_themselves_too():
         assert plan.account().delta(epsilon) > 1.1 * exact.delta(epsilon - 2 * grown)  # what was charged before
 
 
-def test_very_long_runs_take_fewer_coins_where_what_the_machine_adds_to_each_is_more_than_epsilon():
-    plan = plan_private_dartboard(Experts(4), 10**12, 1.0, 1.0, 1e-6)  # there was none
-    assert plan.batch > 1
+def test_very_long_runs_have_plans():
+    # There was none where later coins were charged for too, which say the same in both worlds.
+    plan = plan_private_dartboard(Experts(4), 10**12, 1.0, 1.0, 1e-6)
     assert plan.account().epsilon(1e-6) <= 1.0
     assert plan.regret_bound < 2e-6 * 10**12

@@ -21,7 +21,7 @@ from reticent.privacy._losses import gdp_of_bounded_range
 from reticent.systems._bounds import block_squares
 from reticent.systems._checks import check_target
 from reticent.systems._goal import Goal, System
-from reticent.systems._grid import COIN, STEEP, Rounding
+from reticent.systems._grid import COIN, Rounding
 from reticent.systems.experts._hedge import ExpertsPlan, best_beta, check_experts, largest, weights_regret
 
 
@@ -225,7 +225,7 @@ class PrivateDartboardPlan(ExpertsPlan):
 
 def changed_coin(p: float, range_: float) -> Coin:
     """Return the coin of a changed batch, whose loss moves the logarithm of the chance to keep by so much at most."""
-    return Coin(p, range_ * (1 + STEEP) + 2 * COIN)
+    return Coin(p, range_ + 2 * COIN)
 
 
 def certificates(coin: Coin, rho: float, draws: int, tossed: bool = True) -> tuple[Statement, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reticent._core._check import integer
 from reticent.privacy._account import smallest
 from reticent.privacy._exposure import Exposure
-from reticent.systems._grid import CELL, DRAW, Rounding, coin_error, stretch
+from reticent.systems._grid import CELL, DRAW, Rounding, coin_error
 from reticent.systems.pcomw._switching import Switching
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def exposure(plan: Plan, rounds: int | None = None) -> Exposure:
 
 def _blur(plan: Plan, rounds: int) -> float:
     """Return to what factor, as a logarithm, the chance of the decision in play may be off, twice (Q11)."""
-    sums = plan.beta * plan.lipschitz * plan.domain.diameter * (stretch(rounds) - 1)
+    sums = plan.beta * plan.lipschitz * plan.domain.diameter * (Rounding.of(plan.domain, rounds, 1).stretch - 1)
     return 2 * (CELL * plan.domain.chart_dim + sums)
 
 

@@ -26,10 +26,11 @@ from reticent.systems.pcomw._switching import (
 )
 
 _PER_DECADE = 2.5
-# What a fresh draw after every block may lose against a measure that is a point: the narrower it is, the harder draws
-# are for kinked losses (absolute ones on a disc take 20 times longer than at a part in twenty, and at a part in ten
-# thousand some draws are given up). And what one after every round may lose, where draws are as many as rounds.
-_NEARLY, _EVERY, _FINE = 1e-3, 0.05, 33
+# What a fresh draw after every block may lose against a measure that is a point, and at most where it would be hard to
+# draw from: of kinked losses, if a single round weighs much at the scale of a draw. Its step says how much: at 0.1
+# draws take hardly longer than at less, from 1 on some are given up (absolute losses on a disc, hinge ones on a box).
+_NEARLY, _MOST, _EASY = 1e-3, 0.05, 0.1
+_FINE = 33
 
 
 class MeasureCosts:
@@ -293,7 +294,7 @@ def _never(shell: Plan, costs: MeasureCosts) -> Plan:
 
 def _always(shell: Plan, costs: MeasureCosts) -> Plan:
     """Return the plan that draws a fresh decision every round: nothing to ration."""
-    step = costs.enough(_EVERY)
+    step = costs.enough(_MOST)
     lam, beta = costs.measure(step)
     return replace(shell, beta=beta, lam=lam, p=1.0, draws=1)
 
@@ -311,7 +312,7 @@ def _blocks(shell: Plan, S: int) -> Plan:
     # About where the entropy of the measure, some d log/beta with lam near sqrt(T batch), is the part that may be lost.
     step = math.sqrt(10 * domain.chart_dim / (_NEARLY * T * batch))
     costs = MeasureCosts(domain, G, T, batch, (step / 10, step * 30))
-    lam, beta = costs.measure(costs.enough(_NEARLY))
+    lam, beta = costs.measure(min(costs.enough(_NEARLY), max(costs.enough(_MOST), _EASY)))
     # The last block needs no switch after it: hence the budget, in expectation too.
     return replace(shell, beta=beta, lam=lam, p=1.0, draws=1, batch=batch, budget=S)
 

@@ -97,12 +97,12 @@ class PerturbedWalk:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a saved state; those of older versions have sums in single precision only, and no batches."""
-        vector, matrix = np.zeros_like(state["sum"]), np.zeros_like(state["H"])
-        vars(self).update({"batch": 1, "block": vector, "block_H": matrix} | state)
-        for name in ("rest", "rest_Z", "rest_block"):
-            vars(self).setdefault(name, vector.copy())
-        for name in ("rest_H", "rest_block_H"):
-            vars(self).setdefault(name, matrix.copy())
+        vars(self).update(state)
+        vars(self).setdefault("batch", 1)
+        for name in ("rest", "rest_Z", "block", "rest_block"):
+            vars(self).setdefault(name, np.zeros_like(self.sum))
+        for name in ("rest_H", "block_H", "rest_block_H"):
+            vars(self).setdefault(name, np.zeros_like(self.H))
 
     def _catch_up(self, found: PerturbedWalk) -> None:
         """Let a walk from a file of an older version, which had them in another form, have the odds of its plan."""
