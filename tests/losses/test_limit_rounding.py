@@ -151,3 +151,20 @@ def test_curvature_is_not_hidden_either():
     a = [5.7768789251785925e19, 6.022391763796258e19, 9.62423093124381e19, 7.226526552987678e18]
     assert rt.Logistic().curvature(domain, [a], [1])[1] == pytest.approx(0.25)
     assert steepness(domain, rt.Logistic().prepare(domain, [a], [1]), rt.Logistic().slope_bound) > 1e19
+
+
+@pytest.mark.parametrize("angle", [1e-1, 1e-4, 3e-6, 1e-7])
+def test_sharp_corners_hide_no_slope(angle):
+    """Attack: a tip so sharp that projections end far beyond it; the row took DP-FTRL from there to the other end."""
+    turn = np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
+    sides = np.array([[-angle, 1.0], [-angle, -1.0], [1.0, 0.0]]) @ turn.T
+    needle = rt.Polytope(sides, [0.0, 0.0, 1.0])
+    along, loss = turn @ [1.0, 0.0], rt.Pinball(1e-15)
+    row, target = [-1e15 * along], [-8.4e-13 * 1e15]
+    projected = needle.project(-1e6 * along)
+    beyond = -float(along @ projected)
+    assert beyond <= needle.spill
+    if angle == 3e-6:
+        assert needle.spill > 100 * 2.0**-36 * needle.radius  # what was allowed for before
+        with pytest.raises(ValueError, match="above the limit"):
+            loss.prepare(needle, row, target, lipschitz=1.0)

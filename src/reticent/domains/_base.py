@@ -169,6 +169,18 @@ def shadow_rows(vertices: Array, slack: float) -> tuple[Array, Array]:
     return np.vstack(rows), np.concatenate(levels) + 0.0
 
 
+def spilled(radius: float, diameter: float, depth: float) -> float:
+    """Return how far beyond a body points may lie that are up to 2e-12 of its radius beyond each of its faces.
+
+    `depth` is the radius of the largest ball inside: moving every face out by e makes the body larger by a factor of
+    1 + e/depth at most, around the middle of that ball. At sharp corners that is far more than e.
+
+    >>> spilled(1.0, 2.0, 0.01)
+    4e-10
+    """
+    return max(diameter * 2e-12 * radius / depth, 2.0**-36 * radius)
+
+
 def suffix_bounds(rows: Array, vertices: Array, slack: float) -> Array:
     """Return for every row c and coordinate k the least of rows[c, k+1:] @ u[k+1:] over the hull, less `slack`."""
     bounds = np.zeros_like(rows)
@@ -225,6 +237,11 @@ class Domain(ABC):
     def center(self) -> Array:
         """The point that the chart takes to 0 (read-only)."""
         return self._center
+
+    @property
+    def spill(self) -> float:
+        """How far beyond the domain points of its chart may lie by rounding; balls and boxes keep them."""
+        return 0.0
 
     @property
     def diameter(self) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from reticent._core._check import Array, matrix, vector
 from reticent._core._tags import saved
-from reticent.domains._base import Body, Domain, after, read_only, shadow_rows, suffix_bounds
+from reticent.domains._base import Body, Domain, after, read_only, shadow_rows, spilled, suffix_bounds
 from reticent.domains._log_integral import log_ball_integral, log_box_integral
 
 
@@ -328,6 +328,11 @@ class Polytope(Domain):
 
     def _parameters(self) -> tuple[Any, ...]:
         return self._given_A, self._given_b, self._center
+
+    @property
+    def spill(self) -> float:
+        """How far beyond the polytope points of its chart may lie by rounding."""
+        return spilled(self._radius, self._diameter, float(self._slack.min()))
 
     def _excess(self, x: Array) -> float:
         return float((self._rows @ (x - self._center) - self._levels).max())

@@ -9,7 +9,7 @@ import numpy as np
 
 from reticent._core._check import Array, integer
 from reticent._core._tags import saved
-from reticent.domains._base import Body, Domain, read_only, suffix_bounds
+from reticent.domains._base import Body, Domain, read_only, spilled, suffix_bounds
 from reticent.domains._log_integral import log_ball_integral, log_box_integral
 
 
@@ -34,6 +34,11 @@ class Simplex(Domain):
 
     def _parameters(self) -> tuple[Any, ...]:
         return (self._dim,)
+
+    @property
+    def spill(self) -> float:
+        """How far beyond the simplex points of its chart may lie by rounding."""
+        return spilled(self._radius, self._diameter, 1 / math.sqrt(self._dim * (self._dim - 1)))
 
     def _excess(self, x: Array) -> float:
         below = -float(x.min()) / self._radius

@@ -10,9 +10,6 @@ import numpy as np
 from reticent._core._check import Array, norms, positive
 from reticent.losses._base import Charted, Rows
 
-# How far outside of a simplex or polytope its grid and its projections may reach, as a part of its radius: 1e-12 beyond
-# every face, and more at sharp corners. Boxes and balls are kept to the last bits.
-_OUTSIDE = 2.0**-36
 _CHUNK = 1 << 19  # numbers looked at together, so that a long memory map needs little memory
 
 
@@ -53,9 +50,7 @@ def outer_range(domain: Charted, rows: Rows) -> tuple[Array, Array]:
     """
     low, high = margin_range(domain, rows)
     rounding = (4 * rows.vectors.shape[1] + 64) * 2.0**-53
-    far = rounding * (domain.radius + float(norms(np.asarray(domain.center)[None])[0]))
-    if not (getattr(domain.body, "box", True) or getattr(domain.body, "ball", True)):
-        far += _OUTSIDE * domain.radius
+    far = rounding * (domain.radius + float(norms(np.asarray(domain.center)[None])[0])) + getattr(domain, "spill", 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         room = rounding * np.abs(rows.offsets) + norms(rows.vectors) * far
         return low - room, high + room

@@ -207,31 +207,38 @@ class PrivateDartboardPlan(ExpertsPlan):
 
     def statements(self, rounds: int) -> tuple[Statement, ...]:
         """Return the two statements of docs/theory, R4: draws by Renyi divergence, and in the Gaussian family."""
-        return certificates(self.coin, self.beta * self.change, self._draws(rounds // self.batch), rounds >= self.batch)
+        return self._revealed(rounds, self.coin)
+
+    def in_floating_point(self, rounds: int) -> tuple[Statement, ...]:
+        """Return the statements as they hold for the machine; coins after the changed batch are the same numbers."""
+        return self.rounding(rounds).applied(self._revealed(rounds, tossed(self.coin)))
+
+    def _revealed(self, rounds: int, coin: Coin) -> tuple[Statement, ...]:
+        return certificates(coin, self.beta * self.change, self._draws(rounds // self.batch), rounds >= self.batch)
 
     @property
     def coin(self) -> Coin:
-        """The coin of a changed batch, as the machine tosses it; later ones say the same in both worlds (Q11)."""
-        return changed_coin(self.p, self.beta * self.lipschitz)
+        """The coin of a changed batch."""
+        return Coin(self.p, self.beta * self.lipschitz)
 
     def dp_event(self) -> Any:
         """Return one Gaussian event that bounds what a run reveals, for dp_accounting's default relation."""
         draws = self._draws(self.coins)
         if not self.coins or not draws:
             return gaussian_events([])
-        mu = math.hypot(gdp_of_bounded_range(self.beta * self.change) * math.sqrt(draws), gdp(self.coin))
+        mu = math.hypot(gdp_of_bounded_range(self.beta * self.change) * math.sqrt(draws), gdp(tossed(self.coin)))
         return gaussian_events([(self.rounding(self.horizon).widened(mu), 1)])
 
 
-def changed_coin(p: float, range_: float) -> Coin:
-    """Return the coin of a changed batch, whose loss moves the logarithm of the chance to keep by so much at most."""
-    return Coin(p, range_ + 2 * COIN)
+def tossed(coin: Coin) -> Coin:
+    """Return a coin as the machine tosses it (docs/theory, Q11)."""
+    return Coin(coin.p, coin.eta + 2 * COIN)
 
 
-def certificates(coin: Coin, rho: float, draws: int, tossed: bool = True) -> tuple[Statement, ...]:
-    """Return what is proved of one changed coin (if it is `tossed`) and so many draws of range `rho`, two ways."""
+def certificates(coin: Coin, rho: float, draws: int, looked_at: bool = True) -> tuple[Statement, ...]:
+    """Return what is proved of one changed coin (if it is `looked_at`) and so many draws of range `rho`, two ways."""
     # Without draws the expert never changes, and a coin that cannot lead to one is not tossed.
-    special = coin.directions() if tossed and draws else (NO_LOSS,)
+    special = coin.directions() if looked_at and draws else (NO_LOSS,)
     none = Coin(1.0, 0.0)
     root = math.sqrt(draws)
 
@@ -332,7 +339,7 @@ class _Search:
         beta = math.exp(log_beta)
         _, budget = self._budget(beta, p, batch, margin)
         machine = Rounding.of(self.domain, self.horizon, budget)
-        proved = machine.applied(certificates(changed_coin(p, beta), beta * self.change, budget))
+        proved = machine.applied(certificates(tossed(Coin(p, beta)), beta * self.change, budget))
         found = SystemAccount(0, "", proved).delta(self.epsilon)
         return math.log(max(found, 1e-40) / (self.delta * (1 - 1e-9)))
 

@@ -80,7 +80,7 @@ class FlatPlan(CoinPlan):
     @property
     def coin_error(self) -> float:
         """To what factor, as a logarithm, the machine's coins keep as often as they should (docs/theory, Q11)."""
-        return coin_error(self.domain, self._pull)
+        return coin_error(self.domain, self._pull, self._pull * self.domain.radius / 2)
 
     def revealed(self, rounds: int, slack: float) -> tuple[Statement, ...]:
         """Return the certificate of docs/theory, R6, by Renyi divergences and by Gaussian releases."""

@@ -24,7 +24,7 @@ from reticent.privacy._losses import delta_with_failure, largest_mu
 from reticent.systems._bounds import block_squares
 from reticent.systems._checks import check_body, check_target, least_batch, within_failures
 from reticent.systems._goal import Goal, System
-from reticent.systems._grid import COIN, DRAW, NOISE, SOLVED, STEEP, Rounding, roughness
+from reticent.systems._grid import COIN, DRAW, NOISE, SOLVED, Rounding, roughness
 from reticent.systems._plan import SystemPlan
 from reticent.systems.pcomw._search import adaptive, coins_variance
 from reticent.systems.pcomw._switching import expected_switches, rate, weighted_overrun, weighted_variation
@@ -202,12 +202,15 @@ class ObjectivePlan(SystemPlan):
 
     def in_floating_point(self, rounds: int) -> tuple[Statement, ...]:
         """Return the statements as they hold for the machine."""
-        return self.rounding(rounds).applied(self._revealed(rounds, self.slack))
+        rounding = self.rounding(rounds)
+        # What a coin compares is a product of two slopes, or of a curvature and a change of it.
+        return rounding.applied(self._revealed(rounds, self.slack, rounding.stretch**2))
 
-    def _revealed(self, rounds: int, slack: float) -> tuple[Statement, ...]:
+    def _revealed(self, rounds: int, slack: float, more: float = 1.0) -> tuple[Statement, ...]:
         coins = rounds // self.batch
-        more = 1 + STEEP if slack else 1.0
-        coin, last = (Coin(self.p, one.eta * more + slack) for one in (self.later_coin, self.special_coin))
+        coin, last = (
+            Coin(self.p, min(one.eta * more, 2 * self.log_phi) + slack) for one in (self.later_coin, self.special_coin)
+        )
         count = max(coins - 1, 0)
         draws = min(self.budget, coins)
         mu = self.draw * math.sqrt(draws) if draws else 0.0
