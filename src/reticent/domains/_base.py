@@ -175,8 +175,8 @@ def spilled(radius: float, diameter: float, depth: float) -> float:
     `depth` is the radius of the largest ball inside: moving every face out by e makes the body larger by a factor of
     1 + e/depth at most, around the middle of that ball. At sharp corners that is far more than e.
 
-    >>> spilled(1.0, 2.0, 0.01)
-    4e-10
+    >>> round(spilled(1.0, 2.0, 0.01) * 1e10, 6)
+    4.0
     """
     return max(diameter * 2e-12 * radius / depth, 2.0**-36 * radius)
 
