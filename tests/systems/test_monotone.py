@@ -117,13 +117,13 @@ def test_more_switches_promise_no_less_by_objective_perturbation():
 
 @pytest.mark.parametrize(("dim", "horizon", "switches"), [(100, 10**6, 1000), (10, 10**4, 100), (1, 10**4, 333)])
 def test_a_lazy_plan_promises_no_more_regret_than_a_private_one(dim, horizon, switches):
-    # Blocks cost a thousandth more, in short runs a few hundredths, for a measure that kinked losses can be drawn from;
+    # Blocks cost a thousandth more, in short runs up to a hundredth here, for a measure that is easy to draw from;
     # coins hardly anything, for draws that are not exact.
     lazy = rt.plan_lazy(rt.Ball(dim), horizon, 1.0, switches, hard=True)
     assert lazy.max_switches == switches
     for epsilon in (3.0, 45.0):
         private = rt.plan_private(rt.Ball(dim), horizon, 1.0, epsilon, 1e-6, max_switches=switches)
-        assert lazy.regret_bound <= private.regret_bound * (1.02 if lazy.p == 1 and horizon < 10**5 else 1.0015)
+        assert lazy.regret_bound <= private.regret_bound * (1.01 if lazy.p == 1 else 1.0015)
 
 
 def test_the_lazy_plan_that_coins_alone_made_three_times_worse():
@@ -167,7 +167,7 @@ def test_dropping_privacy_promises_no_less_by_coins_and_by_blocks(asked, adversa
     for hard in (False, True):
         lazy = rt.plan_lazy(asked.domain, asked.horizon, 1.0, asked.max_switches, hard=hard)
         assert_falls(
-            [private.regret_bound, lazy.regret_bound], 0.02 if lazy.p == 1 and asked.horizon < 10**4 else 1.5e-3
+            [private.regret_bound, lazy.regret_bound], 0.01 if lazy.p == 1 and asked.horizon < 10**4 else 1.5e-3
         )
 
 
